@@ -1,0 +1,134 @@
+//! What differs between two versions of a table, keyed by column name.
+//!
+//! Compares only what a stream says (name, type, modifier, identity), never what the catalogue
+//! adds: defaults and nullability of *now* must not look like changes of *then*.
+
+use super::table::TableVersion;
+
+/// How grave a change is for those who read the records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChangeClass {
+    /// The first description of a table.
+    Baseline,
+    /// New columns only.
+    Additive,
+    /// A type or modifier changed.
+    Retyped,
+    /// Columns went (a rename looks like one that went and one that came).
+    Destructive,
+    /// The identity by which rows are told changed.
+    Identity,
+    /// The relation was renamed, moved or recreated.
+    Relation,
+}
+
+impl ChangeClass {
+    /// The word in a control record.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Additive => "additive",
+            Self::Retyped => "retyped",
+            Self::Destructive => "destructive",
+            Self::Identity => "identity",
+            Self::Relation => "relation",
+        }
+    }
+}
+
+/// One difference in one column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnChange {
+    /// The column.
+    pub column: String,
+    /// `added`, `dropped`, `retyped` or `identity`.
+    pub kind: &'static str,
+    /// The earlier type or flag.
+    pub from: Option<String>,
+    /// The later type or flag.
+    pub to: Option<String>,
+    /// Its class.
+    pub class: ChangeClass,
+}
+
+/// All differences between two versions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableChange {
+    /// `renamed`, `recreated`, `identity` or `observed`.
+    pub kind: &'static str,
+    /// The gravest class among them.
+    pub class: ChangeClass,
+    /// Column by column.
+    pub columns: Vec<ColumnChange>,
+}
+
+/// Compares two versions; `None` if the stream says the same of both.
+pub fn diff(before: &TableVersion, after: &TableVersion) -> Option<TableChange> {
+    if before.fingerprint == after.fingerprint {
+        return None;
+    }
+    let mut columns = Vec::new();
+    for old in &before.columns {
+        match after.columns.iter().find(|new| new.name == old.name) {
+            None => columns.push(ColumnChange {
+                column: old.name.clone(),
+                kind: "dropped",
+                from: Some(old.native.name.clone()),
+                to: None,
+                class: ChangeClass::Destructive,
+            }),
+            Some(new) => {
+                if (old.native.id, old.native.modifier) != (new.native.id, new.native.modifier) {
+                    columns.push(ColumnChange {
+                        column: old.name.clone(),
+                        kind: "retyped",
+                        from: Some(old.native.name.clone()),
+                        to: Some(new.native.name.clone()),
+                        class: ChangeClass::Retyped,
+                    });
+                }
+                if old.identity != new.identity {
+                    columns.push(ColumnChange {
+                        column: old.name.clone(),
+                        kind: "identity",
+                        from: Some(old.identity.to_string()),
+                        to: Some(new.identity.to_string()),
+                        class: ChangeClass::Identity,
+                    });
+                }
+            }
+        }
+    }
+    columns.extend(
+        after
+            .columns
+            .iter()
+            .filter(|new| before.columns.iter().all(|old| old.name != new.name))
+            .map(|new| ColumnChange {
+                column: new.name.clone(),
+                kind: "added",
+                from: None,
+                to: Some(new.native.name.clone()),
+                class: ChangeClass::Additive,
+            }),
+    );
+    Some(summarize(before, after, columns))
+}
+
+fn summarize(
+    before: &TableVersion,
+    after: &TableVersion,
+    columns: Vec<ColumnChange>,
+) -> TableChange {
+    let (kind, own_class) = if before.native_id != after.native_id {
+        ("recreated", ChangeClass::Relation)
+    } else if before.table != after.table {
+        ("renamed", ChangeClass::Relation)
+    } else if before.identity != after.identity {
+        ("identity", ChangeClass::Identity)
+    } else {
+        ("observed", ChangeClass::Additive)
+    };
+    let class = columns.iter().map(|change| change.class).fold(own_class, ChangeClass::max);
+    TableChange { kind, class, columns }
+}

@@ -1,0 +1,86 @@
+//! One change of one row (or table) as a source hands it on.
+//!
+//! Knows no notation: cells are ranges into the received bytes. **Invariant:** an [`Event`] is
+//! complete or says that it is not: a value that was not sent is [`Cell::Unavailable`], never NULL.
+
+use super::scalar::Scalar;
+
+/// What happened. Each kind has its own list of records in a table's plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ChangeKind {
+    /// A row read by a snapshot.
+    Read,
+    /// A row appeared.
+    Create,
+    /// A row changed and kept its key.
+    Update,
+    /// A row changed its key: delete of the old, create of the new.
+    KeyChange,
+    /// A row went.
+    Delete,
+    /// All rows of the table went at once.
+    Truncate,
+}
+
+impl ChangeKind {
+    /// All kinds, in the order of their discriminants.
+    pub const ALL: [Self; 6] =
+        [Self::Read, Self::Create, Self::Update, Self::KeyChange, Self::Delete, Self::Truncate];
+}
+
+/// One cell of a row image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// SQL NULL.
+    Null,
+    /// Not sent by the source: unchanged and stored out of line, or not part of a key-only image.
+    Unavailable,
+    /// Sent: `len` bytes from `start` in [`RowImage::bytes`].
+    Raw {
+        /// Offset of the first byte.
+        start: u32,
+        /// Number of bytes.
+        len: u32,
+    },
+}
+
+/// The row before and after the change, by the column order of the table version.
+#[derive(Clone, Copy, Debug)]
+pub struct RowImage<'a> {
+    /// What the source received; the cells point into it.
+    pub bytes: &'a [u8],
+    /// The row before, if the source said anything about it. As long as the column list.
+    pub before: Option<&'a [Cell]>,
+    /// The row after, with what the before-image could complete already filled in.
+    pub after: Option<&'a [Cell]>,
+}
+
+impl<'a> RowImage<'a> {
+    /// The bytes of a sent cell.
+    pub fn raw(&self, cell: Cell) -> Option<&'a [u8]> {
+        match cell {
+            Cell::Raw { start, len } => {
+                let start = start as usize;
+                self.bytes.get(start..start + len as usize)
+            }
+            Cell::Null | Cell::Unavailable => None,
+        }
+    }
+}
+
+/// One change with everything that its records are made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    /// What happened.
+    pub kind: ChangeKind,
+    /// The row.
+    pub row: RowImage<'a>,
+    /// The changing fields of the source block, by the index that the source declared for them.
+    pub source: &'a [Scalar<'a>],
+    /// The position of the change's transaction in the source's notation; empty for snapshot rows.
+    pub commit_position: &'a str,
+    /// The message's number within its transaction (or the row's within its snapshot chunk).
+    pub sequence: u64,
+    /// When the worker processes it, microseconds since the epoch.
+    pub processed_micros: i64,
+}

@@ -1,0 +1,27 @@
+//! Tidegate: a change-data-capture worker that speaks Kafka Connect's API.
+//!
+//! The modules stand in the order in which a change travels:
+//!
+//! ```text
+//! sources → change → plan → record → convert → kafka      the data
+//! cli → rest → herder → worker                            the control
+//! config, registry, error                                 what both need
+//! ```
+//!
+//! `ARCHITECTURE.md` has the map and the rules; `tests/it/imports.rs` holds them.
+
+pub mod cli;
+pub mod rest;
+pub mod herder;
+pub mod worker;
+
+pub mod sources;
+pub mod change;
+pub mod plan;
+pub mod record;
+pub mod convert;
+pub mod registry;
+pub mod kafka;
+
+pub mod config;
+pub mod error;

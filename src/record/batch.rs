@@ -1,0 +1,161 @@
+//! Finished records in one arena: what a reader hands to the publisher.
+//!
+//! A batch is reused: [`Batch::clear`] keeps the memory. Knows no Kafka client; topics are numbers
+//! that the publisher's topic list resolves. **Invariant:** all records that one row gives rise to
+//! are in the same batch, so that a cut between batches never falls inside a row.
+
+use std::ops::Range;
+
+/// A topic's number in the task's topic list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TopicId(pub u32);
+
+/// Bytes of the arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// First byte.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+}
+
+impl Span {
+    /// The number of bytes.
+    pub const fn len(self) -> usize {
+        self.end - self.start
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(self) -> bool {
+        self.end == self.start
+    }
+}
+
+/// A header of a finished record.
+#[derive(Clone, Copy, Debug)]
+pub struct Header {
+    /// Its key.
+    pub name: Span,
+    /// Its value.
+    pub value: Option<Span>,
+}
+
+/// A finished record.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// Where to.
+    pub topic: TopicId,
+    /// The partition, if it is fixed; else the partitioner's choice by key.
+    pub partition: Option<i32>,
+    /// The key's bytes; `None`: null.
+    pub key: Option<Span>,
+    /// The value's bytes; `None`: a tombstone.
+    pub value: Option<Span>,
+    /// Its headers, in [`Batch::headers`].
+    pub headers: Range<usize>,
+    /// The sequence of the change it comes from.
+    pub sequence: u64,
+    /// Its number among the records of that change, from 0.
+    pub part: u32,
+}
+
+/// Finished records and the arena that holds their bytes.
+#[derive(Debug, Default)]
+pub struct Batch {
+    arena: Vec<u8>,
+    records: Vec<Record>,
+    headers: Vec<Header>,
+}
+
+impl Batch {
+    /// An empty batch.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The arena, for a converter to append to.
+    pub const fn arena(&mut self) -> &mut Vec<u8> {
+        &mut self.arena
+    }
+
+    /// Where the next byte goes.
+    pub const fn mark(&self) -> usize {
+        self.arena.len()
+    }
+
+    /// Appends bytes and says where they are.
+    pub fn append(&mut self, bytes: &[u8]) -> Span {
+        let start = self.arena.len();
+        self.arena.extend_from_slice(bytes);
+        Span { start, end: self.arena.len() }
+    }
+
+    /// Adds a header; a record's headers are added directly before the record.
+    pub fn push_header(&mut self, header: Header) {
+        self.headers.push(header);
+    }
+
+    /// The number of headers so far: where the next record's headers begin.
+    pub const fn header_mark(&self) -> usize {
+        self.headers.len()
+    }
+
+    /// Adds a record.
+    pub fn push(&mut self, record: Record) {
+        self.records.push(record);
+    }
+
+    /// The records in order.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// The headers of a record in order.
+    pub fn headers(&self, record: &Record) -> &[Header] {
+        self.headers.get(record.headers.clone()).unwrap_or_default()
+    }
+
+    /// The bytes of a span.
+    pub fn bytes(&self, span: Span) -> &[u8] {
+        self.arena.get(span.start..span.end).unwrap_or_default()
+    }
+
+    /// Bytes of key, value and headers of a record, as the size checks count them.
+    pub fn size_of(&self, record: &Record) -> usize {
+        let headers: usize = self
+            .headers(record)
+            .iter()
+            .map(|header| header.name.len() + header.value.map_or(0, Span::len))
+            .sum();
+        record.key.map_or(0, Span::len) + record.value.map_or(0, Span::len) + headers
+    }
+
+    /// Bytes in the arena.
+    pub const fn byte_len(&self) -> usize {
+        self.arena.len()
+    }
+
+    /// Memory held, in bytes, used or not.
+    pub const fn capacity(&self) -> usize {
+        self.arena.capacity()
+            + self.records.capacity() * size_of::<Record>()
+            + self.headers.capacity() * size_of::<Header>()
+    }
+
+    /// Whether it has no records.
+    pub const fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Takes back everything since the marks: a record that failed half-way leaves nothing.
+    pub fn truncate(&mut self, arena: usize, headers: usize, records: usize) {
+        self.arena.truncate(arena);
+        self.headers.truncate(headers);
+        self.records.truncate(records);
+    }
+
+    /// Empties it and keeps the memory.
+    pub fn clear(&mut self) {
+        self.truncate(0, 0, 0);
+    }
+}

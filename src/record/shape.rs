@@ -1,0 +1,127 @@
+//! A record's shape: a typed tree whose leaves say where each value comes from.
+//!
+//! Plans build shapes, transforms will rewrite them, converters compile them into programs.
+//! **Invariant:** only [`Node::Column`] may meet an unavailable value and go on; every other reader
+//! of one stops with a coded fault.
+
+use std::sync::Arc;
+
+use super::render::Render;
+use super::schema::{Literal, Schema};
+
+/// Where a value comes from when a row is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leaf {
+    /// Column by index, as before the change.
+    Before(usize),
+    /// Column by index, as after the change.
+    After(usize),
+    /// A changing field of the source block, by the source's index.
+    Source(usize),
+    /// The time of processing, microseconds since the epoch, as a timestamp.
+    ProcessedAt,
+    /// The position of the change's transaction, as text.
+    CommitPosition,
+    /// The message's number in its transaction.
+    Sequence,
+}
+
+/// What the plain copy of a column does when the value was not sent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Unsent {
+    /// Writes this marker.
+    Stamp(Literal),
+    /// Writes null (the field's schema is optional).
+    Null,
+    /// Stops; the text names the use.
+    Refuse(&'static str),
+}
+
+/// A node of a shape.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Node {
+    /// All fields of the schema, in its order.
+    Struct(Vec<Shape>),
+    /// The plain copy of a column into its own field.
+    Column {
+        /// `Before` or `After`.
+        leaf: Leaf,
+        /// How the value becomes the schema's primitive.
+        render: Render,
+        /// What happens if it was not sent.
+        unsent: Unsent,
+    },
+    /// Any other use of a value: unavailable is refused.
+    Value {
+        /// Where from.
+        leaf: Leaf,
+        /// How the value becomes the schema's primitive.
+        render: Render,
+    },
+    /// The same for every row of this table version.
+    Constant(Literal),
+}
+
+/// A node with its schema.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shape {
+    /// What comes out.
+    pub schema: Arc<Schema>,
+    /// Where it comes from.
+    pub node: Node,
+}
+
+/// A computed value over leaves.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expression {
+    /// The value of a leaf as text.
+    Text(Leaf),
+    /// The names of those columns whose value was not sent, comma-separated.
+    NamesOfUnsent(Vec<(Leaf, String)>),
+}
+
+/// Whether a record or header comes out for this row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Guard {
+    /// Always.
+    Always,
+    /// If at least one of these columns was not sent.
+    AnyUnsent(Vec<Leaf>),
+}
+
+/// A header of a record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeaderShape {
+    /// The header's key.
+    pub name: String,
+    /// Its value.
+    pub value: HeaderValue,
+    /// Whether this row has it.
+    pub guard: Guard,
+}
+
+/// A header's value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HeaderValue {
+    /// The same for every row of this table version.
+    Constant(String),
+    /// Computed, as UTF-8 text.
+    Expression(Expression),
+    /// A struct (a record key), written by the header converter.
+    Struct(Shape),
+}
+
+/// One record that comes out of a change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordShape {
+    /// The topic, adjusted to Kafka's rules.
+    pub topic: String,
+    /// The key; `None`: a null key.
+    pub key: Option<Shape>,
+    /// The value; `None`: a tombstone.
+    pub value: Option<Shape>,
+    /// The headers in order.
+    pub headers: Vec<HeaderShape>,
+    /// Whether this row has the record.
+    pub guard: Guard,
+}

@@ -1,0 +1,1 @@
+//! Sources: one folder per database. Siblings never import each other.

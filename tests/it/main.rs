@@ -1,0 +1,1 @@
+//! Hermetic tests of the whole crate: one binary, one module per subject.
