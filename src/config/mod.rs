@@ -1,1 +1,5 @@
-//! Placeholder until the module is written.
+//! Strings → typed settings, once, from one definition per key.
+
+mod secret;
+
+pub use secret::Secret;

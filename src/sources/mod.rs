@@ -1,1 +1,3 @@
 //! Sources: one folder per database. Siblings never import each other.
+
+pub mod postgres;

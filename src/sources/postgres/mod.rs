@@ -1,0 +1,12 @@
+//! PostgreSQL as a source: the replication stream, the catalogue, snapshots.
+//!
+//! Modules in the order of the data's path. Nothing outside this folder knows PostgreSQL's words.
+
+mod settings;
+
+pub mod wire;
+pub mod values;
+
+pub use settings::{
+    ConnectionSettings, PublicationAutocreate, Settings, SnapshotMode, SslMode, TableFilter,
+};

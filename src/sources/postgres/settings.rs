@@ -1,0 +1,138 @@
+//! What the PostgreSQL source is told, typed. Made by `keys::parse`; nothing here is a string that
+//! still has to be understood.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use regex::Regex;
+
+use crate::config::Secret;
+
+/// Everything that the source needs to know.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where and as whom to connect.
+    pub connection: ConnectionSettings,
+    /// The replication slot (`slot.name`), checked against the server's rules.
+    pub slot_name: String,
+    /// The publication (`publication.name`), checked.
+    pub publication_name: String,
+    /// `publication.autocreate.mode`.
+    pub publication_autocreate: PublicationAutocreate,
+    /// `publish.via.partition.root`.
+    pub publish_via_partition_root: bool,
+    /// `snapshot.mode`.
+    pub snapshot_mode: SnapshotMode,
+    /// Which tables are captured.
+    pub tables: TableFilter,
+    /// `status.update.interval.ms`.
+    pub status_interval: Duration,
+    /// `slot.max.retries`: attempts to attach to a busy slot.
+    pub slot_max_retries: u32,
+    /// `slot.retry.delay.ms`.
+    pub slot_retry_delay: Duration,
+    /// `snapshot.fetch.size` is accepted without effect; rows are streamed by COPY.
+    pub snapshot_include: Option<Vec<Regex>>,
+}
+
+/// Where and as whom to connect.
+#[derive(Clone, Debug)]
+pub struct ConnectionSettings {
+    /// `database.hostname`: a name, an address, or a directory of a Unix socket.
+    pub host: String,
+    /// `database.port`.
+    pub port: u16,
+    /// `database.user`.
+    pub user: String,
+    /// `database.password`.
+    pub password: Secret,
+    /// `database.dbname`.
+    pub database: String,
+    /// `database.sslmode`.
+    pub sslmode: SslMode,
+    /// `database.sslrootcert` (PEM); `None`: the system's roots.
+    pub sslrootcert: Option<PathBuf>,
+    /// `database.sslcert` (PEM): the client's certificate.
+    pub sslcert: Option<PathBuf>,
+    /// `database.sslkey` (PEM): its key.
+    pub sslkey: Option<PathBuf>,
+    /// `database.tcpKeepAlive`.
+    pub tcp_keepalive: bool,
+    /// Limit on reaching the server (`connection.validation.timeout.ms`).
+    pub connect_timeout: Duration,
+    /// Limit on a control query (`database.query.timeout.ms`).
+    pub query_timeout: Duration,
+    /// Shown by the server in its activity views; names the connector.
+    pub application_name: String,
+}
+
+/// `database.sslmode`, with the meaning that the server's own clients give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SslMode {
+    /// Never encrypted.
+    Disable,
+    /// Encrypted only if the server refuses otherwise.
+    Allow,
+    /// Encrypted if the server can; the certificate is not checked.
+    Prefer,
+    /// Encrypted; the certificate is checked only if a root certificate is given.
+    Require,
+    /// Encrypted, certificate chain checked.
+    VerifyCa,
+    /// Encrypted, chain and host name checked.
+    VerifyFull,
+}
+
+/// `publication.autocreate.mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PublicationAutocreate {
+    /// Created for the captured tables, and altered when that set changes.
+    Filtered,
+    /// Created FOR ALL TABLES.
+    AllTables,
+    /// Created without tables.
+    NoTables,
+    /// Never created.
+    Disabled,
+}
+
+/// `snapshot.mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SnapshotMode {
+    /// A snapshot at the first start, then the stream.
+    Initial,
+    /// A snapshot at the first start, then nothing.
+    InitialOnly,
+    /// The stream only.
+    NoData,
+}
+
+/// Which tables are captured: anchored, case-insensitive patterns over `schema` or `schema.table`.
+#[derive(Clone, Debug, Default)]
+pub struct TableFilter {
+    /// `schema.include.list`.
+    pub schema_include: Option<Vec<Regex>>,
+    /// `schema.exclude.list`.
+    pub schema_exclude: Option<Vec<Regex>>,
+    /// `table.include.list`.
+    pub table_include: Option<Vec<Regex>>,
+    /// `table.exclude.list`.
+    pub table_exclude: Option<Vec<Regex>>,
+}
+
+impl TableFilter {
+    /// Whether a table is captured. The server's own schemas never are.
+    pub fn captures(&self, schema: &str, table: &str) -> bool {
+        if matches!(schema, "pg_catalog" | "information_schema" | "pg_toast") {
+            return false;
+        }
+        let qualified = format!("{schema}.{table}");
+        let any = |list: &Option<Vec<Regex>>, text: &str| {
+            list.as_ref().map(|patterns| patterns.iter().any(|pattern| pattern.is_match(text)))
+        };
+        any(&self.schema_include, schema).unwrap_or(true)
+            && !any(&self.schema_exclude, schema).unwrap_or(false)
+            && any(&self.table_include, &qualified).unwrap_or(true)
+            && !any(&self.table_exclude, &qualified).unwrap_or(false)
+    }
+}

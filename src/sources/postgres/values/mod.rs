@@ -1,0 +1,1 @@
+//! PostgreSQL's text representation of values → neutral scalars.

@@ -1,0 +1,1 @@
+//! pgoutput and the replication protocol, sans-IO.
