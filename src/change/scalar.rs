@@ -61,8 +61,9 @@ pub enum Scalar<'a> {
 pub enum Instant {
     /// Before all others.
     NegativeInfinity,
-    /// Units (days or microseconds, by the scalar) since the epoch.
-    At(i64),
+    /// Units (days or microseconds, by the scalar) since the epoch. Wider than 64 bits, because
+    /// the last years that a source can hold may lie beyond 2^63 microseconds.
+    At(i128),
     /// After all others.
     PositiveInfinity,
 }

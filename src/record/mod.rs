@@ -9,7 +9,7 @@ mod schema;
 mod shape;
 
 pub use batch::{Batch, Header, Record, Span, TopicId};
-pub use render::{Primitive, Render, render};
+pub use render::{Presence, Primitive, Render, render};
 pub use schema::{Field, Kind, Literal, Schema};
 pub use shape::{
     Expression, Guard, HeaderShape, HeaderValue, Leaf, Node, RecordShape, Shape, Unsent,
