@@ -1,1 +1,12 @@
-//! Placeholder until the module is written.
+//! Runs a connector's task: builds its parts, restarts them after faults that heal, and tells its
+//! state.
+//!
+//! Knows what a source, a stage and a publisher are; knows no REST and no other connector.
+//! **Invariant:** one task owns one publisher and one source at a time; both are gone before the
+//! next attempt builds new ones.
+
+mod lifecycle;
+mod task;
+
+pub use lifecycle::{Backoff, Target, TaskState};
+pub use task::{TaskControl, TaskHandle};

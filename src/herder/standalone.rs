@@ -1,0 +1,316 @@
+//! One process runs all connectors; their configurations live in a local directory.
+//!
+//! **Invariant:** operations that change something are serialised; reads never wait for them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::store::{Kept, Store};
+use super::{Config, ConnectorInfo, ConnectorStatus, HerderError, Runtime};
+use crate::error::Fault;
+use crate::worker::{Target, TaskHandle, TaskState};
+
+/// How long a task may take to commit and leave when it is stopped.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// The herder of a standalone worker.
+#[derive(Debug)]
+pub struct Standalone {
+    runtime: Arc<dyn Runtime>,
+    store: Store,
+    connectors: Mutex<BTreeMap<String, Entry>>,
+    changing: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    config: Config,
+    target: Target,
+    task: Slot,
+}
+
+/// What stands where a connector's task would be.
+#[derive(Debug)]
+enum Slot {
+    /// No task: the connector is stopped, or between two tasks.
+    Empty,
+    /// The task.
+    Task(TaskHandle),
+    /// The configuration could not be started.
+    Refused(Fault),
+}
+
+impl Standalone {
+    /// Opens the store and starts every connector in it.
+    ///
+    /// # Errors
+    /// The store cannot be read. A connector that cannot be started is FAILED, not an error.
+    pub fn open(runtime: Arc<dyn Runtime>, store: Store) -> Result<Self, Fault> {
+        let kept = store.load()?;
+        let herder = Self {
+            runtime,
+            store,
+            connectors: Mutex::new(BTreeMap::new()),
+            changing: tokio::sync::Mutex::new(()),
+        };
+        for (name, Kept { config, target_state }) in kept {
+            let task = herder.start(&name, &config, target_state);
+            herder.set(&name, Entry { config, target: target_state, task });
+        }
+        Ok(herder)
+    }
+
+    /// The names, sorted.
+    pub fn names(&self) -> Vec<String> {
+        self.locked().keys().cloned().collect()
+    }
+
+    /// A connector's description.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn info(&self, name: &str) -> Result<ConnectorInfo, HerderError> {
+        self.with(name, |entry| ConnectorInfo {
+            name: name.to_owned(),
+            config: entry.config.clone(),
+            tasks: if entry.target == Target::Stopped { Vec::new() } else { vec![0] },
+        })
+    }
+
+    /// A connector's state and its tasks'. Never missing for a connector that exists.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn status(&self, name: &str) -> Result<ConnectorStatus, HerderError> {
+        self.with(name, |entry| {
+            let (tasks, trace) = match &entry.task {
+                Slot::Empty => (Vec::new(), None),
+                Slot::Task(task) => (vec![(0, task.state())], None),
+                Slot::Refused(fault) => {
+                    (vec![(0, TaskState::Failed(fault.clone()))], Some(fault.to_string()))
+                }
+            };
+            let state = match (entry.target, &entry.task) {
+                (Target::Stopped, _) => "STOPPED",
+                (_, Slot::Refused(_)) => "FAILED",
+                (_, Slot::Empty) => "UNASSIGNED",
+                (Target::Paused, Slot::Task(_)) => "PAUSED",
+                (Target::Started, Slot::Task(_)) => "RUNNING",
+            };
+            ConnectorStatus { name: name.to_owned(), state, trace, tasks }
+        })
+    }
+
+    /// All faults of a configuration.
+    pub async fn validate(&self, config: &Config) -> Vec<Fault> {
+        self.runtime.validate(config).await
+    }
+
+    /// Creates a connector.
+    ///
+    /// # Errors
+    /// The name is illegal or taken, the configuration has faults, or the store failed.
+    pub async fn create(
+        &self,
+        name: &str,
+        config: Config,
+        target: Target,
+    ) -> Result<ConnectorInfo, HerderError> {
+        check_name(name)?;
+        if self.locked().contains_key(name) {
+            return Err(HerderError::Exists(name.to_owned()));
+        }
+        self.put(name, config, Some(target)).await?;
+        self.info(name)
+    }
+
+    /// Creates a connector or replaces its configuration; says whether it is new.
+    ///
+    /// # Errors
+    /// The name is illegal, the configuration has faults, or the store failed.
+    pub async fn put_config(
+        &self,
+        name: &str,
+        config: Config,
+    ) -> Result<(bool, ConnectorInfo), HerderError> {
+        check_name(name)?;
+        let new = self.put(name, config, None).await?;
+        Ok((new, self.info(name)?))
+    }
+
+    async fn put(
+        &self,
+        name: &str,
+        mut config: Config,
+        target: Option<Target>,
+    ) -> Result<bool, HerderError> {
+        match config.get("name") {
+            None => {
+                config.insert("name".to_owned(), Some(name.to_owned()));
+            }
+            Some(Some(inside)) if inside == name => {}
+            Some(inside) => {
+                return Err(HerderError::BadRequest(format!(
+                    "Connector name configuration ({}) doesn't match connector name in the URL or request ({name})",
+                    inside.as_deref().unwrap_or("null")
+                )));
+            }
+        }
+        let faults = self.runtime.validate(&config).await;
+        if !faults.is_empty() {
+            return Err(HerderError::Invalid(faults));
+        }
+        let _guard = self.changing.lock().await;
+        let before = self.with(name, |entry| entry.target).ok();
+        if before.is_some() && target.is_some() {
+            return Err(HerderError::Exists(name.to_owned()));
+        }
+        let target = target.or(before).unwrap_or(Target::Started);
+        let kept = Kept { config: config.clone(), target_state: target };
+        self.store.put(name, &kept).map_err(HerderError::Store)?;
+        self.stop_task(name).await;
+        let task = self.start(name, &config, target);
+        self.set(name, Entry { config, target, task });
+        Ok(before.is_none())
+    }
+
+    /// Stops and forgets a connector. Slot, publication, topics and offsets stay.
+    ///
+    /// # Errors
+    /// There is none of that name, or the store failed.
+    pub async fn delete(&self, name: &str) -> Result<(), HerderError> {
+        let _guard = self.changing.lock().await;
+        self.with(name, |_| ())?;
+        self.store.remove(name).map_err(HerderError::Store)?;
+        self.stop_task(name).await;
+        self.locked().remove(name);
+        Ok(())
+    }
+
+    /// Changes the wanted state.
+    ///
+    /// # Errors
+    /// There is none of that name, or the store failed.
+    pub async fn set_target(&self, name: &str, target: Target) -> Result<(), HerderError> {
+        let _guard = self.changing.lock().await;
+        let (before, config) = self.with(name, |entry| (entry.target, entry.config.clone()))?;
+        if before == target {
+            return Ok(());
+        }
+        let kept = Kept { config: config.clone(), target_state: target };
+        self.store.put(name, &kept).map_err(HerderError::Store)?;
+        if target == Target::Stopped {
+            self.stop_task(name).await;
+        }
+        let mut connectors = self.locked();
+        if let Some(entry) = connectors.get_mut(name) {
+            entry.target = target;
+            match &entry.task {
+                Slot::Task(task) => task.set_target(target),
+                Slot::Empty if target != Target::Stopped => {
+                    entry.task = self.start(name, &config, target);
+                }
+                Slot::Empty | Slot::Refused(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Restarts the connector's task. With `only_failed`, only if it failed.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub async fn restart(&self, name: &str, only_failed: bool) -> Result<(), HerderError> {
+        let _guard = self.changing.lock().await;
+        let (target, config, failed) = self.with(name, |entry| {
+            let failed = match &entry.task {
+                Slot::Empty => false,
+                Slot::Task(task) => matches!(task.state(), TaskState::Failed(_)),
+                Slot::Refused(_) => true,
+            };
+            (entry.target, entry.config.clone(), failed)
+        })?;
+        if target == Target::Stopped || (only_failed && !failed) {
+            return Ok(());
+        }
+        self.stop_task(name).await;
+        let task = self.start(name, &config, target);
+        self.set(name, Entry { config, target, task });
+        Ok(())
+    }
+
+    /// Stops all tasks; configurations and wanted states stay as they are.
+    pub async fn shut_down(&self) {
+        let _guard = self.changing.lock().await;
+        let tasks: Vec<_> = self
+            .locked()
+            .iter_mut()
+            .filter_map(|(name, entry)| match std::mem::replace(&mut entry.task, Slot::Empty) {
+                Slot::Task(task) => Some((name.clone(), task)),
+                Slot::Empty | Slot::Refused(_) => None,
+            })
+            .collect();
+        for (_, task) in &tasks {
+            task.set_target(Target::Stopped);
+        }
+        for (name, task) in tasks {
+            if !task.stop(GRACE).await {
+                tracing::warn!(connector = name, "the task did not end in time and was cut off");
+            }
+        }
+    }
+
+    fn start(&self, name: &str, config: &Config, target: Target) -> Slot {
+        if target == Target::Stopped {
+            return Slot::Empty;
+        }
+        match self.runtime.start(name, config, target) {
+            Ok(task) => Slot::Task(task),
+            Err(fault) => {
+                tracing::error!(connector = name, error = %fault, "the connector cannot be started");
+                Slot::Refused(fault)
+            }
+        }
+    }
+
+    async fn stop_task(&self, name: &str) {
+        let task = self
+            .locked()
+            .get_mut(name)
+            .map(|entry| std::mem::replace(&mut entry.task, Slot::Empty));
+        if let Some(Slot::Task(task)) = task
+            && !task.stop(GRACE).await
+        {
+            tracing::warn!(connector = name, "the task did not end in time and was cut off");
+        }
+    }
+
+    fn with<T>(&self, name: &str, read: impl FnOnce(&Entry) -> T) -> Result<T, HerderError> {
+        self.locked().get(name).map(read).ok_or_else(|| HerderError::NotFound(name.to_owned()))
+    }
+
+    fn set(&self, name: &str, entry: Entry) {
+        self.locked().insert(name.to_owned(), entry);
+    }
+
+    /// The map is left consistent by every statement, so a poisoned lock is still good.
+    fn locked(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Entry>> {
+        self.connectors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn check_name(name: &str) -> Result<(), HerderError> {
+    let reason = if name.is_empty() {
+        "must not be empty"
+    } else if name.chars().any(char::is_control) {
+        "must not have control characters"
+    } else if name.contains('/') {
+        "must not have a '/': it could not be addressed by a URL"
+    } else if name.len() > 200 {
+        "must not be longer than 200 bytes"
+    } else {
+        return Ok(());
+    };
+    Err(HerderError::BadRequest(format!("Connector name '{}' {reason}", name.escape_debug())))
+}

@@ -1,0 +1,137 @@
+//! Request bodies → configurations, with a sentence for whatever is wrong.
+
+use serde_json::{Map, Value};
+
+use super::ApiError;
+use crate::error::Code;
+use crate::herder::Config;
+use crate::worker::Target;
+
+/// The body of a create request.
+#[derive(Debug)]
+pub(super) struct Create {
+    /// The name, blanks around it removed.
+    pub(super) name: String,
+    /// The configuration.
+    pub(super) config: Config,
+    /// The wanted state.
+    pub(super) target: Target,
+}
+
+/// Reads `{"name", "config", "initial_state"?}`.
+pub(super) fn create(bytes: &[u8]) -> Result<Create, ApiError> {
+    let mut body = object(bytes)?;
+    let name = match body.remove("name") {
+        Some(Value::String(name)) => name.trim().to_owned(),
+        Some(_) => return Err(malformed("'name' must be a text")),
+        None => return Err(malformed("'name' is missing")),
+    };
+    let config = match body.remove("config") {
+        Some(Value::Object(config)) => flat(config)?,
+        Some(_) => return Err(malformed("'config' must be a JSON object")),
+        None => return Err(malformed("'config' is missing")),
+    };
+    let target = match body.remove("initial_state") {
+        None | Some(Value::Null) => Target::Started,
+        Some(Value::String(word)) => parse_initial_state(&word)?,
+        Some(_) => return Err(malformed("'initial_state' must be a text")),
+    };
+    if let Some(extra) = body.keys().next() {
+        return Err(malformed(format!(
+            "'{extra}' is not a member of a create request (name, config, initial_state)"
+        )));
+    }
+    Ok(Create { name, config, target })
+}
+
+/// Reads a flat map.
+pub(super) fn config(bytes: &[u8]) -> Result<Config, ApiError> {
+    flat(object(bytes)?)
+}
+
+fn parse_initial_state(word: &str) -> Result<Target, ApiError> {
+    match word.to_ascii_uppercase().as_str() {
+        "RUNNING" => Ok(Target::Started),
+        "PAUSED" => Ok(Target::Paused),
+        "STOPPED" => Ok(Target::Stopped),
+        _ => Err(malformed("'initial_state' must be RUNNING, PAUSED or STOPPED")),
+    }
+}
+
+fn object(bytes: &[u8]) -> Result<Map<String, Value>, ApiError> {
+    match serde_json::from_slice(bytes) {
+        Ok(Value::Object(body)) => Ok(body),
+        Ok(_) => Err(malformed("the body must be a JSON object")),
+        Err(_) if bytes.is_empty() => {
+            Err(malformed("the body is empty; a JSON object is expected"))
+        }
+        Err(error) => Err(malformed(format!("the body is not JSON: {error}"))),
+    }
+}
+
+/// Scalars become text as Connect coerces them; nested values are refused by name.
+fn flat(map: Map<String, Value>) -> Result<Config, ApiError> {
+    map.into_iter()
+        .map(|(key, value)| {
+            let text = match value {
+                Value::Null => None,
+                Value::String(text) => Some(text),
+                Value::Bool(flag) => Some(flag.to_string()),
+                Value::Number(number) => Some(number.to_string()),
+                Value::Array(_) | Value::Object(_) => {
+                    return Err(malformed(format!(
+                        "the value of '{key}' is a nested JSON value; \
+                         write lists as one text with commas"
+                    )));
+                }
+            };
+            Ok((key, text))
+        })
+        .collect()
+}
+
+fn malformed(sentence: impl Into<String>) -> ApiError {
+    ApiError::bad_request(Code::ConfigMalformed.fault(sentence).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(body: &str, expected: &str) {
+        let error = create(body.as_bytes()).unwrap_err();
+        assert!(format!("{error:?}").contains(expected), "{error:?}");
+    }
+
+    #[test]
+    fn whatever_is_wrong_is_named() {
+        check("", "the body is empty");
+        check("{", "not JSON");
+        check("[]", "must be a JSON object");
+        check(r#"{"config":{}}"#, "'name' is missing");
+        check(r#"{"name":"a"}"#, "'config' is missing");
+        check(r#"{"name":"a","config":{"k":{"x":1}}}"#, "'k' is a nested JSON value");
+        check(r#"{"name":"a","config":{},"cfg":1}"#, "'cfg' is not a member");
+        check(r#"{"name":"a","config":{},"initial_state":"GONE"}"#, "RUNNING, PAUSED or STOPPED");
+    }
+
+    #[test]
+    fn scalars_become_text_and_order_is_kept() {
+        let body = br#"{"name":" a ","config":{"z":1,"y":true,"x":1.5,"w":"t","v":null}}"#;
+        let create = create(body).unwrap();
+        assert_eq!(create.name, "a");
+        let pairs: Vec<_> =
+            create.config.iter().map(|(key, value)| (key.as_str(), value.as_deref())).collect();
+        assert_eq!(
+            pairs,
+            [
+                ("z", Some("1")),
+                ("y", Some("true")),
+                ("x", Some("1.5")),
+                ("w", Some("t")),
+                ("v", None)
+            ]
+        );
+    }
+}

@@ -1,0 +1,224 @@
+//! The handlers under `/connectors`.
+
+use axum::body::Bytes;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+use super::{Api, ApiError, answers, body};
+use crate::herder::HerderError;
+use crate::worker::Target;
+
+type Answer = Result<Response, ApiError>;
+
+/// `GET /connectors`, with `expand=status` and `expand=info`.
+pub(super) async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> Answer {
+    let names = api.herder.names();
+    let expand: Vec<_> = query_values(query.as_deref(), "expand").collect();
+    if expand.is_empty() {
+        return Ok(answers::json(StatusCode::OK, &json!(names)));
+    }
+    let mut all = Map::new();
+    for name in names {
+        let mut one = Map::new();
+        // a connector that was deleted meanwhile is left out
+        let (Ok(info), Ok(status)) = (api.herder.info(&name), api.herder.status(&name)) else {
+            continue;
+        };
+        for kind in &expand {
+            match *kind {
+                "status" => {
+                    one.insert("status".to_owned(), answers::status(&status, &api.identity));
+                }
+                "info" => {
+                    one.insert("info".to_owned(), answers::info(&info));
+                }
+                _ => {}
+            }
+        }
+        all.insert(name, Value::Object(one));
+    }
+    Ok(answers::json(StatusCode::OK, &Value::Object(all)))
+}
+
+/// `POST /connectors`.
+pub(super) async fn create(State(api): State<Api>, headers: HeaderMap, bytes: Bytes) -> Answer {
+    let body::Create { name, config, target } = body::create(&bytes)?;
+    let info = api.herder.create(&name, config, target).await?;
+    Ok(created(&headers, &name, &answers::info(&info)))
+}
+
+/// `GET /connectors/{name}`.
+pub(super) async fn info(State(api): State<Api>, Path(name): Path<String>) -> Answer {
+    Ok(answers::json(StatusCode::OK, &answers::info(&api.herder.info(&name)?)))
+}
+
+/// `GET /connectors/{name}/config`.
+pub(super) async fn config(State(api): State<Api>, Path(name): Path<String>) -> Answer {
+    Ok(answers::json(StatusCode::OK, &answers::config(&api.herder.info(&name)?.config)))
+}
+
+/// `PUT /connectors/{name}/config`.
+pub(super) async fn put_config(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    bytes: Bytes,
+) -> Answer {
+    let (new, info) = api.herder.put_config(&name, body::config(&bytes)?).await?;
+    let body = answers::info(&info);
+    Ok(if new { created(&headers, &name, &body) } else { answers::json(StatusCode::OK, &body) })
+}
+
+/// `PATCH /connectors/{name}/config`: null removes a key.
+pub(super) async fn patch_config(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    bytes: Bytes,
+) -> Answer {
+    let mut config = api.herder.info(&name)?.config;
+    for (key, value) in body::config(&bytes)? {
+        match value {
+            Some(_) => {
+                config.insert(key, value);
+            }
+            None => {
+                config.shift_remove(&key);
+            }
+        }
+    }
+    let (_, info) = api.herder.put_config(&name, config).await?;
+    Ok(answers::json(StatusCode::OK, &answers::info(&info)))
+}
+
+/// `DELETE /connectors/{name}`.
+pub(super) async fn delete(State(api): State<Api>, Path(name): Path<String>) -> Answer {
+    api.herder.delete(&name).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// `GET /connectors/{name}/status`.
+pub(super) async fn status(State(api): State<Api>, Path(name): Path<String>) -> Answer {
+    let status = api.herder.status(&name)?;
+    Ok(answers::json(StatusCode::OK, &answers::status(&status, &api.identity)))
+}
+
+/// `PUT /connectors/{name}/pause`.
+pub(super) async fn pause(State(api): State<Api>, Path(name): Path<String>) -> Answer {
+    api.herder.set_target(&name, Target::Paused).await?;
+    Ok(StatusCode::ACCEPTED.into_response())
+}
+
+/// `PUT /connectors/{name}/resume`.
+pub(super) async fn resume(State(api): State<Api>, Path(name): Path<String>) -> Answer {
+    api.herder.set_target(&name, Target::Started).await?;
+    Ok(StatusCode::ACCEPTED.into_response())
+}
+
+/// `PUT /connectors/{name}/stop`.
+pub(super) async fn stop(State(api): State<Api>, Path(name): Path<String>) -> Answer {
+    api.herder.set_target(&name, Target::Stopped).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// `POST /connectors/{name}/restart`.
+///
+/// Without flags Connect restarts the connector and not its tasks. Here a connector is its one
+/// task, so a plain restart restarts that; with `onlyFailed`, only if it failed.
+pub(super) async fn restart(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let flag =
+        |key| query_values(query.as_deref(), key).any(|value| value.eq_ignore_ascii_case("true"));
+    let (include_tasks, only_failed) = (flag("includeTasks"), flag("onlyFailed"));
+    api.herder.restart(&name, only_failed).await?;
+    if !include_tasks && !only_failed {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let status = api.herder.status(&name)?;
+    Ok(answers::json(StatusCode::ACCEPTED, &answers::status(&status, &api.identity)))
+}
+
+/// `GET /connectors/{name}/tasks`.
+pub(super) async fn tasks(State(api): State<Api>, Path(name): Path<String>) -> Answer {
+    let info = api.herder.info(&name)?;
+    let tasks: Vec<_> = info
+        .tasks
+        .iter()
+        .map(|task| {
+            json!({
+                "id": { "connector": info.name, "task": task },
+                "config": answers::config(&info.config),
+            })
+        })
+        .collect();
+    Ok(answers::json(StatusCode::OK, &json!(tasks)))
+}
+
+/// `GET /connectors/{name}/tasks/{task}/status`.
+pub(super) async fn task_status(
+    State(api): State<Api>,
+    Path((name, task)): Path<(String, String)>,
+) -> Answer {
+    let number = task_number(&task)?;
+    let status = api.herder.status(&name)?;
+    let (id, state) = status
+        .tasks
+        .iter()
+        .find(|(id, _)| *id == number)
+        .ok_or(HerderError::TaskNotFound(name, number))?;
+    Ok(answers::json(StatusCode::OK, &answers::task(*id, state, &api.identity)))
+}
+
+/// `POST /connectors/{name}/tasks/{task}/restart`.
+pub(super) async fn restart_task(
+    State(api): State<Api>,
+    Path((name, task)): Path<(String, String)>,
+) -> Answer {
+    let number = task_number(&task)?;
+    if !api.herder.info(&name)?.tasks.contains(&number) {
+        return Err(HerderError::TaskNotFound(name, number).into());
+    }
+    api.herder.restart(&name, false).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// A task id that is not an integer is an unknown path to Connect.
+fn task_number(text: &str) -> Result<u32, ApiError> {
+    text.parse().map_err(|_ignored: std::num::ParseIntError| {
+        ApiError::new(StatusCode::NOT_FOUND, "HTTP 404 Not Found")
+    })
+}
+
+fn created(headers: &HeaderMap, name: &str, body: &Value) -> Response {
+    let host =
+        headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or("localhost");
+    let location = format!("http://{host}/connectors/{}", percent_encode(name));
+    let mut response = answers::json(StatusCode::CREATED, body);
+    if let Ok(value) = location.parse() {
+        response.headers_mut().insert(header::LOCATION, value);
+    }
+    response
+}
+
+fn percent_encode(text: &str) -> String {
+    text.bytes().fold(String::with_capacity(text.len()), |mut out, byte| {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+        out
+    })
+}
+
+/// The values of a key that may be repeated.
+fn query_values<'a>(query: Option<&'a str>, key: &'a str) -> impl Iterator<Item = &'a str> {
+    query.unwrap_or_default().split('&').filter_map(move |pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (name == key).then_some(value)
+    })
+}
