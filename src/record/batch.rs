@@ -59,6 +59,26 @@ pub struct Record {
     pub part: u32,
 }
 
+/// A place between two records of a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    arena: usize,
+    headers: usize,
+    records: usize,
+}
+
+impl Marks {
+    /// Bytes of the arena before it.
+    pub const fn bytes(self) -> usize {
+        self.arena
+    }
+
+    /// Records before it.
+    pub const fn records(self) -> usize {
+        self.records
+    }
+}
+
 /// Finished records and the arena that holds their bytes.
 #[derive(Debug, Default)]
 pub struct Batch {
@@ -147,15 +167,94 @@ impl Batch {
         self.records.is_empty()
     }
 
-    /// Takes back everything since the marks: a record that failed half-way leaves nothing.
-    pub fn truncate(&mut self, arena: usize, headers: usize, records: usize) {
-        self.arena.truncate(arena);
-        self.headers.truncate(headers);
-        self.records.truncate(records);
+    /// Takes back everything since the marks: a change that failed half-way leaves nothing.
+    pub fn truncate(&mut self, marks: Marks) {
+        self.arena.truncate(marks.arena);
+        self.headers.truncate(marks.headers);
+        self.records.truncate(marks.records);
+    }
+
+    /// Takes out everything since the marks as a batch of its own; what came before stays.
+    #[must_use]
+    pub fn split_off(&mut self, mark: Marks) -> Self {
+        let shift =
+            |span: Span| Span { start: span.start - mark.arena, end: span.end - mark.arena };
+        let tail = Self {
+            arena: self.arena.split_off(mark.arena.min(self.arena.len())),
+            headers: self
+                .headers
+                .drain(mark.headers.min(self.headers.len())..)
+                .map(|header| Header { name: shift(header.name), value: header.value.map(shift) })
+                .collect(),
+            records: self
+                .records
+                .drain(mark.records.min(self.records.len())..)
+                .map(|record| Record {
+                    key: record.key.map(shift),
+                    value: record.value.map(shift),
+                    headers: record.headers.start - mark.headers..record.headers.end - mark.headers,
+                    ..record
+                })
+                .collect(),
+        };
+        tail
+    }
+
+    /// Where everything that is added from now on begins.
+    pub const fn marks(&self) -> Marks {
+        Marks { arena: self.arena.len(), headers: self.headers.len(), records: self.records.len() }
     }
 
     /// Empties it and keeps the memory.
     pub fn clear(&mut self) {
-        self.truncate(0, 0, 0);
+        self.truncate(Marks::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn push(batch: &mut Batch, topic: u32, key: &[u8], header: &[u8]) {
+        let headers = batch.header_mark();
+        let name = batch.append(header);
+        batch.push_header(Header { name, value: None });
+        let key = batch.append(key);
+        batch.push(Record {
+            topic: TopicId(topic),
+            partition: None,
+            key: Some(key),
+            value: None,
+            headers: headers..batch.header_mark(),
+            sequence: 1,
+            part: 0,
+        });
+    }
+
+    #[test]
+    fn split_off_moves_whole_records_and_their_bytes() {
+        let mut batch = Batch::new();
+        push(&mut batch, 1, b"one", b"h1");
+        let marks = batch.marks();
+        push(&mut batch, 2, b"two", b"h2");
+        push(&mut batch, 3, b"three", b"h3");
+        let tail = batch.split_off(marks);
+        assert_eq!(batch.records().len(), 1);
+        assert_eq!(batch.byte_len(), 5);
+        let keys: Vec<_> = tail.records().iter().map(|r| tail.bytes(r.key.unwrap())).collect();
+        assert_eq!(keys, [b"two".as_slice(), b"three"]);
+        let last = &tail.records()[1];
+        assert_eq!(tail.bytes(tail.headers(last)[0].name), b"h3");
+        assert_eq!(tail.size_of(last), 7);
+    }
+
+    #[test]
+    fn truncate_takes_back_a_change_that_failed_half_way() {
+        let mut batch = Batch::new();
+        push(&mut batch, 1, b"one", b"h1");
+        let marks = batch.marks();
+        batch.append(b"half a record");
+        batch.truncate(marks);
+        assert_eq!(batch.marks(), marks);
     }
 }

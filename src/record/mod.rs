@@ -8,7 +8,7 @@ mod render;
 mod schema;
 mod shape;
 
-pub use batch::{Batch, Header, Record, Span, TopicId};
+pub use batch::{Batch, Header, Marks, Record, Span, TopicId};
 pub use render::{Presence, Primitive, Render, render};
 pub use schema::{Field, Kind, Literal, Schema};
 pub use shape::{
