@@ -6,14 +6,16 @@
 
 mod diff;
 mod event;
+mod key_values;
 mod scalar;
 mod table;
 
 pub use diff::{ChangeClass, ColumnChange, TableChange, diff};
 pub use event::{Cell, ChangeKind, Event, RowImage};
+pub use key_values::{KeyValueReader, KeyValues};
 pub use scalar::{
-    Bits, ByteText, Decimal, DecimalText, Instant, Interval, Scalar, Sequence, SequenceReader,
-    ValueError,
+    Bits, ByteText, Decimal, DecimalText, Instant, Interval, IntervalParts, Scalar, Sequence,
+    SequenceReader, ValueError,
 };
 pub use table::{
     BeforeImage, CellParser, Column, ColumnDefault, ColumnType, NativeType, TableId, TableVersion,

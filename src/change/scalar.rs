@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use super::key_values::KeyValues;
+
 /// A value as the neutral model knows it. `Copy`, so that it travels in registers.
 #[derive(Clone, Copy, Debug)]
 pub enum Scalar<'a> {
@@ -54,6 +56,8 @@ pub enum Scalar<'a> {
     },
     /// Elements in order, read by visiting.
     Sequence(Sequence<'a>),
+    /// Text keys with optional text values in order, read by visiting.
+    KeyValues(KeyValues<'a>),
 }
 
 /// A point on a time axis that has ends.
@@ -71,8 +75,15 @@ pub enum Instant {
 /// A decimal number or special value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decimal<'a> {
-    /// A number.
+    /// A number in digits.
     Finite(DecimalText<'a>),
+    /// A number as an integer: `unscaled` × 10^−`scale`.
+    Scaled {
+        /// All digits as one integer.
+        unscaled: i64,
+        /// Digits after the point.
+        scale: u8,
+    },
     /// Not a number.
     NaN,
     /// +∞.
@@ -92,9 +103,20 @@ pub struct DecimalText<'a> {
     pub fraction: &'a str,
 }
 
-/// A span of time.
+/// A span of time, or one without end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interval {
+    /// Shorter than all others.
+    NegativeInfinity,
+    /// A span in three parts, each with its own sign.
+    Finite(IntervalParts),
+    /// Longer than all others.
+    PositiveInfinity,
+}
+
+/// The parts of a span of time, none of which converts into another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Interval {
+pub struct IntervalParts {
     /// Months (years × 12 included).
     pub months: i64,
     /// Days.

@@ -122,7 +122,7 @@ pub enum ColumnType {
     },
     /// Exact decimals, each with its own scale.
     VariableDecimal,
-    /// Currency amounts ([`Scalar::Decimal`]).
+    /// Currency amounts ([`Scalar::Decimal`], mostly [`Decimal::Scaled`](super::Decimal::Scaled)).
     Money,
     /// Text without further meaning.
     Text,
@@ -171,7 +171,7 @@ pub enum ColumnType {
     Interval,
     /// A point in the plane.
     Point,
-    /// Key-value pairs, published as a JSON object in text ([`Scalar::Text`]).
+    /// Key-value pairs ([`Scalar::KeyValues`]), published as a JSON object in text.
     KeyValueJson,
     /// Elements of one type.
     Array(Box<ColumnType>),
