@@ -88,7 +88,7 @@ codes! {
         "The role lacks a privilege that capture needs (REPLICATION, SELECT on a table, ownership for a publication)."
         "Grant what the message names.";
     WalLevel "WAL-LEVEL" Halt
-        "The source server does not write the logical log: wal_level is not 'logical'."
+        "The source server does not write the logical log: `wal_level` is not 'logical'."
         "ALTER SYSTEM SET wal_level = logical, then restart the server.";
     ServerVersion "SERVER-VERSION" Halt
         "The source server's version is not supported, or lacks what the configuration asks for."
@@ -143,7 +143,7 @@ codes! {
         "The slot has moved past the stored offset (recreated, advanced or read by somebody else); the changes between are lost to the stream."
         "Delete the connector's offset to snapshot anew; find out who else uses the slot.";
     SlotLost "SLOT-LOST" Halt
-        "The server gave the slot up (wal_status=lost): the log it needs is removed."
+        "The server gave the slot up (`wal_status` is lost): the log it needs is removed."
         "Drop the slot, delete the connector's offset and snapshot anew; raise max_slot_wal_keep_size.";
     SlotHeadroom "SLOT-HEADROOM" Halt
         "The server has no free replication slot or walsender."
@@ -176,6 +176,9 @@ codes! {
     ValueUnrepresentable "VALUE-UNREPRESENTABLE" Halt
         "A value that the target type cannot hold exactly."
         "Choose another handling mode for its type, or exclude the column.";
+    NullUnexpected "NULL-UNEXPECTED" Halt
+        "A null in a column that the published schema calls required; the table version is compiled anew with the column nullable."
+        "None: the stream goes on by itself. If it is seen as a failure, report it with the table's definition.";
     ValueMalformed "VALUE-MALFORMED" Halt
         "A value's text is not of the form its type prescribes."
         "Report it with the type and position; check that the session settings are pinned.";

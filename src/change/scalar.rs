@@ -258,7 +258,7 @@ impl ValueError {
             Self::Encoding { .. } => Code::ValueEncoding,
             Self::Unrepresentable(_) => Code::ValueUnrepresentable,
             Self::Unavailable(_) => Code::ToastUnavailable,
-            Self::UnexpectedNull => Code::ImageInconsistent,
+            Self::UnexpectedNull => Code::NullUnexpected,
         };
         code.fault(self.to_string())
     }

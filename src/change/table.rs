@@ -174,7 +174,7 @@ pub enum ColumnType {
     /// Key-value pairs ([`Scalar::KeyValues`]), published as a JSON object in text.
     KeyValueJson,
     /// Elements of one type.
-    Array(Box<ColumnType>),
+    Array(Box<Self>),
     /// Anything else: the source's own text, with the type's name in the schema.
     Opaque {
         /// The source's name of the type.

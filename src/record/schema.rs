@@ -77,11 +77,11 @@ pub enum Literal {
     /// Of kind bytes.
     Bytes(Vec<u8>),
     /// Of kind array.
-    Array(Vec<Literal>),
+    Array(Vec<Self>),
     /// Of kind struct, by field order.
-    Struct(Vec<Literal>),
+    Struct(Vec<Self>),
     /// Of kind map.
-    Map(Vec<(String, Literal)>),
+    Map(Vec<(String, Self)>),
 }
 
 impl Schema {
