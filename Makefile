@@ -1,0 +1,51 @@
+# Everything a developer needs; `make` alone explains it.
+# Variables: PG=13…18 (another PostgreSQL than Debian's), KAFKA_BROKERS=3, STACK_PG_PORT, STACK_KAFKA_PORT,
+# STACK_REGISTRY_PORT, STACK_DIR; see integration/README.md.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+STACK := PYTHONPATH=integration python3 -m stack
+NO_SERVICES := env -u TIDEGATE_TEST_PG -u TIDEGATE_TEST_KAFKA -u TIDEGATE_TEST_REGISTRY
+
+.PHONY: help up down status logs build check test clean clean-stack
+
+help: ## this text
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+up: ## start PostgreSQL, Kafka and a schema registry (PG=13…18, KAFKA_BROKERS=3)
+	@integration/stack/prerequisites services
+	@$(STACK) up
+
+down: ## stop them; data is kept
+	@$(STACK) down
+
+status: ## what runs, where, and whether it answers
+	@$(STACK) status
+
+logs: ## the end of the services' logs (PART=kafka for more of one)
+	@$(STACK) logs $(PART)
+
+build: ## build the worker
+	@integration/stack/prerequisites build
+	cargo build
+
+check: ## formatting, lints, hermetic tests, docs: before every commit
+	@integration/stack/prerequisites build
+	cargo fmt --check
+	cargo clippy --all-targets -- -D warnings
+	$(NO_SERVICES) cargo test
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
+
+test: ## all tests that must pass: hermetic and with services
+	@integration/stack/prerequisites build
+	@integration/stack/prerequisites services
+	$(STACK) up
+	eval "$$($(STACK) env)"; cargo test
+
+clean-stack: ## stop the services and delete their data; downloads are kept
+	@$(STACK) clean
+
+clean: clean-stack ## and delete what was built
+	cargo clean
