@@ -5,6 +5,9 @@
 mod settings;
 
 pub mod wire;
+pub mod relations;
+mod images;
+pub mod decode;
 pub mod values;
 
 pub use settings::{
