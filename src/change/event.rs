@@ -81,6 +81,9 @@ pub struct Event<'a> {
     pub commit_position: &'a str,
     /// The message's number within its transaction (or the row's within its snapshot chunk).
     pub sequence: u64,
+    /// The number of its first record among those of its message, from 0: the tables of one
+    /// truncate share a message.
+    pub first_part: u32,
     /// When the worker processes it, microseconds since the epoch.
     pub processed_micros: i64,
 }
