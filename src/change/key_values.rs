@@ -17,17 +17,16 @@ pub struct KeyValues<'a> {
     pub reader: &'a dyn KeyValueReader,
 }
 
+/// What is called for each pair: its key and its value.
+pub type EachPair<'f> = dyn FnMut(&str, Option<&str>) -> Result<(), ValueError> + 'f;
+
 /// Reads key-value pairs in a source's notation.
 pub trait KeyValueReader: Send + Sync + fmt::Debug {
     /// Calls `each` for every pair in order; stops at its first error.
     ///
     /// # Errors
     /// The notation is malformed, a text is not UTF-8, or `each` failed.
-    fn visit(
-        &self,
-        raw: &[u8],
-        each: &mut dyn FnMut(&str, Option<&str>) -> Result<(), ValueError>,
-    ) -> Result<(), ValueError>;
+    fn visit(&self, raw: &[u8], each: &mut EachPair<'_>) -> Result<(), ValueError>;
 }
 
 impl KeyValues<'_> {
@@ -35,10 +34,7 @@ impl KeyValues<'_> {
     ///
     /// # Errors
     /// The notation is malformed, a text is not UTF-8, or `each` failed.
-    pub fn visit(
-        &self,
-        each: &mut dyn FnMut(&str, Option<&str>) -> Result<(), ValueError>,
-    ) -> Result<(), ValueError> {
+    pub fn visit(&self, each: &mut EachPair<'_>) -> Result<(), ValueError> {
         self.reader.visit(self.raw, each)
     }
 
@@ -107,11 +103,7 @@ mod tests {
     struct Pairs(&'static [(&'static str, Option<&'static str>)]);
 
     impl KeyValueReader for Pairs {
-        fn visit(
-            &self,
-            _: &[u8],
-            each: &mut dyn FnMut(&str, Option<&str>) -> Result<(), ValueError>,
-        ) -> Result<(), ValueError> {
+        fn visit(&self, _: &[u8], each: &mut EachPair<'_>) -> Result<(), ValueError> {
             self.0.iter().try_for_each(|(key, value)| each(key, *value))
         }
     }

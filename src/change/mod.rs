@@ -12,7 +12,7 @@ mod table;
 
 pub use diff::{ChangeClass, ColumnChange, TableChange, diff};
 pub use event::{Cell, ChangeKind, Event, RowImage};
-pub use key_values::{KeyValueReader, KeyValues};
+pub use key_values::{EachPair, KeyValueReader, KeyValues};
 pub use scalar::{
     Bits, ByteText, Decimal, DecimalText, Instant, Interval, IntervalParts, Scalar, Sequence,
     SequenceReader, ValueError,

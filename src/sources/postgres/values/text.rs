@@ -1,0 +1,59 @@
+//! Text, bytes, bits, UUIDs, points: text → scalar.
+//!
+//! Borrows from the cell. Knows no schema. **Invariant:** what goes on as text is UTF-8, whatever
+//! the database's encoding lets through.
+
+use super::malformed;
+use super::numbers::{float8, parsers};
+use super::scan::Scan;
+use crate::change::{Bits, ByteText, CellParser, Scalar, ValueError};
+
+/// Everything whose text is published as it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TextCell;
+
+impl CellParser for TextCell {
+    fn parse<'a>(&'a self, raw: &'a [u8]) -> Result<Scalar<'a>, ValueError> {
+        utf8(raw).map(Scalar::Text)
+    }
+}
+
+parsers! {
+    /// `bytea` under `bytea_output=hex`.
+    ByteaCell "bytea" "\\x and hexadecimal digits" |raw| {
+        let hex = raw.strip_prefix(b"\\x")?;
+        let whole = hex.len().is_multiple_of(2) && hex.iter().all(u8::is_ascii_hexdigit);
+        whole.then_some(Scalar::Bytes(ByteText::Hex(hex)))
+    };
+    /// `bit` and `bit varying`.
+    BitsCell "bit string" "the digits 0 and 1" |raw| {
+        raw.iter().all(|bit| matches!(bit, b'0' | b'1')).then_some(Scalar::Bits(Bits(raw)))
+    };
+    /// `uuid`.
+    UuidCell "uuid" "32 hexadecimal digits in five groups" |raw| {
+        let dash = |place: usize| matches!(place, 8 | 13 | 18 | 23);
+        let fits = raw.iter().enumerate().all(|(place, byte)| match byte {
+            b'-' => dash(place),
+            _ => byte.is_ascii_hexdigit() && !dash(place),
+        });
+        if raw.len() != 36 || !fits {
+            return None;
+        }
+        std::str::from_utf8(raw).ok().map(Scalar::Text)
+    };
+    /// `point`.
+    PointCell "point" "two numbers in parentheses" |raw| {
+        let mut scan = Scan::new(raw);
+        scan.expect(b'(')?;
+        let x = float8(scan.take_while(|byte| byte != b','))?;
+        scan.expect(b',')?;
+        let y = float8(scan.take_while(|byte| byte != b')'))?;
+        scan.expect(b')')?;
+        scan.end()?;
+        Some(Scalar::Point { x, y })
+    };
+}
+
+pub(super) fn utf8(raw: &[u8]) -> Result<&str, ValueError> {
+    std::str::from_utf8(raw).map_err(|error| ValueError::Encoding { at: error.valid_up_to() })
+}
