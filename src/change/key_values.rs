@@ -38,27 +38,28 @@ impl KeyValues<'_> {
         self.reader.visit(self.raw, each)
     }
 
-    /// Appends the pairs as a JSON object: no blanks, members in order, all values text or null.
+    /// Gives the pairs piece by piece as a JSON object: no blanks, members in order, all values text
+    /// or null.
     ///
     /// # Errors
-    /// The notation is malformed or a text is not UTF-8; what was appended is then incomplete.
-    pub fn append_json(&self, out: &mut String) -> Result<(), ValueError> {
-        let mut separator = '{';
+    /// The notation is malformed or a text is not UTF-8; what was given is then incomplete.
+    pub fn write_json(&self, piece: &mut dyn FnMut(&str)) -> Result<(), ValueError> {
+        let mut before = "{";
         self.visit(&mut |key, value| {
-            out.push(separator);
-            separator = ',';
-            append_json_text(key, out);
-            out.push(':');
+            piece(before);
+            before = ",";
+            write_json_text(key, piece);
+            piece(":");
             match value {
-                Some(text) => append_json_text(text, out),
-                None => out.push_str("null"),
+                Some(text) => write_json_text(text, piece),
+                None => piece("null"),
             }
             Ok(())
         })?;
-        if separator == '{' {
-            out.push(separator);
+        if before == "{" {
+            piece(before);
         }
-        out.push('}');
+        piece("}");
         Ok(())
     }
 }
@@ -71,28 +72,35 @@ impl fmt::Debug for KeyValues<'_> {
 
 /// Only what JSON demands is escaped (RFC 8259 section 7), in the short form where there is one and
 /// with upper-case digits elsewhere, as the Java writers that consumers know do it.
-fn append_json_text(text: &str, out: &mut String) {
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\0'..='\u{1f}' => {
-                out.push_str("\\u00");
-                let code = u32::from(character);
+fn write_json_text(text: &str, piece: &mut dyn FnMut(&str)) {
+    piece("\"");
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c < ' ' || c == '"' || c == '\\') {
+        let (plain, from) = rest.split_at_checked(at).unwrap_or((rest, ""));
+        piece(plain);
+        let mut characters = from.chars();
+        match characters.next() {
+            Some('"') => piece("\\\""),
+            Some('\\') => piece("\\\\"),
+            Some('\n') => piece("\\n"),
+            Some('\r') => piece("\\r"),
+            Some('\t') => piece("\\t"),
+            Some('\u{8}') => piece("\\b"),
+            Some('\u{c}') => piece("\\f"),
+            Some(control) => {
+                piece("\\u00");
+                let code = u32::from(control);
                 for digit in [code >> 4, code & 0xf] {
-                    out.extend(char::from_digit(digit, 16).map(|digit| digit.to_ascii_uppercase()));
+                    let digit = char::from_digit(digit, 16).unwrap_or('0').to_ascii_uppercase();
+                    piece(digit.encode_utf8(&mut [0; 4]));
                 }
             }
-            _ => out.push(character),
+            None => {}
         }
+        rest = characters.as_str();
     }
-    out.push('"');
+    piece(rest);
+    piece("\"");
 }
 
 #[cfg(test)]
@@ -111,7 +119,8 @@ mod tests {
     #[track_caller]
     fn check(pairs: &'static [(&'static str, Option<&'static str>)], expect: &str) {
         let mut out = String::new();
-        KeyValues { raw: &[], reader: &Pairs(pairs) }.append_json(&mut out).unwrap();
+        let pairs = KeyValues { raw: &[], reader: &Pairs(pairs) };
+        pairs.write_json(&mut |piece| out.push_str(piece)).unwrap();
         assert_eq!(out, expect);
     }
 

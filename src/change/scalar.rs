@@ -148,6 +148,17 @@ impl ByteText<'_> {
         self.len() == 0
     }
 
+    /// The byte at a place.
+    pub fn at(&self, index: usize) -> Option<u8> {
+        match self {
+            Self::Raw(raw) => raw.get(index).copied(),
+            Self::Hex(hex) => {
+                let [high, low] = *hex.as_chunks::<2>().0.get(index)?;
+                Some(nibble(high) << 4 | nibble(low))
+            }
+        }
+    }
+
     /// Appends the bytes.
     pub fn append_to(&self, out: &mut Vec<u8>) {
         match self {
@@ -274,5 +285,7 @@ mod tests {
         ByteText::Hex(b"00fFa0").append_to(&mut out);
         assert_eq!(out, [1, 0, 0xff, 0xa0]);
         assert_eq!(ByteText::Hex(b"00ff").len(), 2);
+        assert_eq!(ByteText::Hex(b"00ff").at(1), Some(0xff));
+        assert_eq!(ByteText::Hex(b"00ff").at(2), None);
     }
 }
