@@ -38,7 +38,8 @@ fn finite(text: DecimalText<'_>, how: &Render, out: &mut impl Primitive) -> Resu
         Render::VariableDecimal => {
             let fraction = text.fraction.trim_end_matches('0');
             let scale = i32::try_from(fraction.len())
-                .map_err(|_| unrepresentable("the number has too many digits after the point"))?;
+                .ok()
+                .ok_or_else(|| unrepresentable("too many digits after the point"))?;
             let digits = Digits::scaled(DecimalText { fraction, ..text }, scale)?;
             out.begin_struct();
             out.field(0, "scale", Presence::Required);

@@ -100,7 +100,7 @@ pub enum Render {
     /// `Sequence` → array.
     Array {
         /// How each element is written.
-        element: Box<Render>,
+        element: Box<Self>,
         /// Whether the element's schema has room for null.
         optional: bool,
     },

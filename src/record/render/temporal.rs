@@ -95,22 +95,21 @@ pub(super) fn timestamp(
     out: &mut impl Primitive,
 ) -> Result<(), ValueError> {
     let (negative, positive) = (NEGATIVE_INFINITY_MILLIS, POSITIVE_INFINITY_MILLIS);
-    match how {
-        Render::TimestampMillis => out.int64(number(value, (negative, positive), |micros| {
+    let converted = match how {
+        Render::TimestampMillis => number(value, (negative, positive), |micros| {
             (micros.rem_euclid(1000) == 0).then_some(micros.div_euclid(1000))
-        })?),
+        }),
         Render::ClockMillis => {
-            out.int64(number(value, (negative, positive), |micros| Some(micros.div_euclid(1000)))?)
+            number(value, (negative, positive), |micros| Some(micros.div_euclid(1000)))
         }
-        Render::TimestampMicros => {
-            out.int64(number(value, (negative * 1000, positive * 1000), Some)?);
-        }
+        Render::TimestampMicros => number(value, (negative * 1000, positive * 1000), Some),
         Render::TimestampNanos => {
-            out.int64(number(value, (i64::MIN, i64::MAX), |micros| micros.checked_mul(1000))?)
+            number(value, (i64::MIN, i64::MAX), |micros| micros.checked_mul(1000))
         }
-        Render::IsoTimestamp => iso_timestamp(value, 0, out)?,
-        _ => return Err(mismatch("a timestamp")),
-    }
+        Render::IsoTimestamp => return iso_timestamp(value, 0, out),
+        _ => Err(mismatch("a timestamp")),
+    };
+    out.int64(converted?);
     Ok(())
 }
 

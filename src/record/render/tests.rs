@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::change::{
-    Decimal, DecimalText, Instant, Interval, IntervalParts, KeyValueReader, KeyValues, Sequence,
-    SequenceReader,
+    Decimal, DecimalText, EachPair, Instant, Interval, IntervalParts, KeyValueReader, KeyValues,
+    Sequence, SequenceReader,
 };
 
 /// Spells what is written, and holds the writer's contract.
@@ -457,11 +457,7 @@ fn arrays() {
 struct Pair;
 
 impl KeyValueReader for Pair {
-    fn visit(
-        &self,
-        _: &[u8],
-        each: &mut dyn FnMut(&str, Option<&str>) -> Result<(), ValueError>,
-    ) -> Result<(), ValueError> {
+    fn visit(&self, _: &[u8], each: &mut EachPair<'_>) -> Result<(), ValueError> {
         each("a", Some("1\n"))?;
         each("b", None)
     }
