@@ -1,1 +1,6 @@
 //! Hermetic tests of the whole crate: one binary, one module per subject.
+
+#![expect(clippy::unwrap_used, reason = "tests panic, they do not return errors")]
+
+mod replay;
+mod streams;

@@ -186,7 +186,7 @@ enum State {
 }
 
 /// Decodes the frames of one connection.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Decoder {
     state: State,
     relations: Relations,
@@ -197,7 +197,7 @@ pub struct Decoder {
 }
 
 /// The relation messages directly before the message at hand.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Described {
     last: Option<Arc<RelationDescriptor>>,
     before_last: Option<Arc<RelationDescriptor>>,

@@ -20,7 +20,7 @@ use crate::change::{Cell, ChangeKind, RowImage};
 use crate::error::{Code, Fault};
 
 /// The scratch in which one row's images are made.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Images {
     before: Vec<Cell>,
     after: Vec<Cell>,

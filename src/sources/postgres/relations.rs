@@ -136,7 +136,7 @@ pub enum RelationState {
 }
 
 /// All relations that the stream has named.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Relations(HashMap<RelationId, RelationState>);
 
 impl Relations {

@@ -1,0 +1,42 @@
+-- Definitions that change between rows, also within a transaction, and definitions that do not.
+create table shape (id int primary key, x int);
+create table calm (id int primary key, v numeric(10,4));
+create type mood as enum ('sad', 'ok');
+create domain short as varchar(5);
+create type pair as (a int, b text);
+create publication tidegate for all tables;
+
+-- stream
+begin;
+insert into shape values (1, 1);
+alter table shape add y int;
+insert into shape values (2, 2, 2);
+alter table shape alter y type bigint;
+insert into shape values (3, 3, 3);
+alter table shape drop x;
+insert into shape values (4, 4);
+commit;
+alter table shape rename y to z;
+update shape set z = 0 where id = 4;
+insert into calm values (1, 99.9999);
+create index on calm (v);
+grant select on calm to public;
+vacuum full calm;
+insert into calm values (2, 1);
+alter table calm alter v type numeric(10,1);
+update calm set id = 3 where id = 1;
+alter table calm rename to quiet;
+insert into quiet values (4, 4);
+create schema elsewhere;
+alter table quiet set schema elsewhere;
+insert into elsewhere.quiet values (5, 5);
+drop table elsewhere.quiet;
+create table elsewhere.quiet (id int primary key, v numeric(10,1));
+insert into elsewhere.quiet values (6, 6);
+alter table shape add m mood default 'ok', add s short default 'abc', add p pair default '(1,"q, ""x")', add ms mood[];
+insert into shape values (7, 7, 'sad', 'short', '(2,)', '{sad,ok}');
+alter table shape replica identity full;
+insert into shape values (8, 8);
+alter table shape drop z, drop m, drop s, drop p, drop ms, drop id;
+insert into shape default values;
+drop table shape;
