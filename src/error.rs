@@ -111,6 +111,9 @@ codes! {
     SourceDiverged "SOURCE-DIVERGED" Halt
         "The server was promoted before the stored offset: changes were published that it does not have."
         "Delete the connector's offset and snapshot anew.";
+    SourceQuery "SOURCE-QUERY" Halt
+        "The source database refuses a statement that the connector needs."
+        "See the server's message; if it is not about privileges or settings, please report it.";
     // tables, publication, slot
     TableMissing "TABLE-MISSING" Halt
         "The table filters match no table, or name one that does not exist."
@@ -182,6 +185,9 @@ codes! {
     ValueMalformed "VALUE-MALFORMED" Halt
         "A value's text is not of the form its type prescribes."
         "Report it with the type and position; check that the session settings are pinned.";
+    ValueTooLarge "VALUE-TOO-LARGE" Halt
+        "The source cannot send a value because of its size (its text would exceed about 1 GB)."
+        "Make the value smaller and snapshot anew; the stream cannot pass the change that wrote it.";
     // schemas and the registry
     SchemaIllegalName "SCHEMA-ILLEGAL-NAME" Halt
         "A topic, table or column name is not legal in the schema format, or two collapse to one."
