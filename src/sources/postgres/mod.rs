@@ -4,6 +4,8 @@
 
 mod settings;
 
+pub mod connection;
+pub mod session;
 pub mod wire;
 pub mod relations;
 mod images;
