@@ -106,7 +106,7 @@ fn show(scalar: Scalar<'_>, out: &mut String) -> Result<(), ValueError> {
             })?;
             write!(out, "]")
         }
-        Scalar::KeyValues(pairs) => return pairs.append_json(out),
+        Scalar::KeyValues(pairs) => return pairs.write_json(&mut |piece| out.push_str(piece)),
     };
     written.unwrap();
     Ok(())
