@@ -25,13 +25,8 @@ mod text;
 mod array;
 mod hstore;
 mod labels;
-mod defaults;
-
-#[cfg(test)]
-mod tests;
 
 pub use catalogue::{TYPE_QUERY, TypeCatalogue, TypeFacts, TypeKind, TypeRow};
-pub use defaults::column_default;
 pub use labels::LabelCheck;
 pub use resolve::{ResolvedColumn, WireType, resolve};
 

@@ -1,0 +1,126 @@
+//! Options of the converters. Each name is written once for both sides: `<key|value>` stands for
+//! either.
+//!
+//! Names and defaults are those of Confluent's Avro converter 7.0 and Kafka's JSON converter 4.3.
+
+use super::keys;
+use crate::config::{Choice, Rule, Table};
+
+/// Every table of this file.
+pub const TABLES: [&Table; 2] = [&REGISTRY, &CONVERTER_DETAILS];
+
+const NAME_STRATEGIES: &[Choice] = &[
+    Choice::of("io.confluent.kafka.serializers.subject.TopicNameStrategy"),
+    Choice::of("TopicNameStrategy"),
+    Choice::refused(
+        "io.confluent.kafka.serializers.subject.RecordNameStrategy",
+        "subjects are named after topics",
+    ),
+    Choice::refused(
+        "io.confluent.kafka.serializers.subject.TopicRecordNameStrategy",
+        "subjects are named after topics",
+    ),
+];
+
+keys! {
+    /// How the schema registry is reached.
+    REGISTRY "Schema Registry"
+    supported {
+        REGISTRY_URL "<key|value>.converter.schema.registry.url" List () High
+            "Addresses of the schema registry, tried in order. The Avro converter needs one.";
+        CREDENTIALS_SOURCE "<key|value>.converter.basic.auth.credentials.source" String ("URL") Medium
+            "Where user and password for the registry stand: in the address, or in basic.auth.user.info."
+            Rule::OneOf(&[
+                Choice::of("URL"),
+                Choice::of("USER_INFO"),
+                Choice::refused("SASL_INHERIT", "give them as USER_INFO"),
+            ]);
+        USER_INFO "<key|value>.converter.basic.auth.user.info" Password () Medium
+            "User and password for the registry, joined by a colon.";
+    }
+    no effect {
+        "<key|value>.converter.auto.register.schemas" Boolean ("true")
+            "a schema that the registry does not have is always registered, if its compatibility rule allows it"
+            Rule::OneOf(&[
+                Choice::of("true"),
+                Choice::refused("false", "a record is always written with the schema of its own table version"),
+            ]);
+        "<key|value>.converter.key.subject.name.strategy" Class
+            ("io.confluent.kafka.serializers.subject.TopicNameStrategy")
+            "subjects are always named <topic>-key and <topic>-value"
+            Rule::OneOf(NAME_STRATEGIES);
+        "<key|value>.converter.value.subject.name.strategy" Class
+            ("io.confluent.kafka.serializers.subject.TopicNameStrategy")
+            "subjects are always named <topic>-key and <topic>-value"
+            Rule::OneOf(NAME_STRATEGIES);
+        "<key|value>.converter.schemas.cache.size" Int ("1000")
+            "an id is kept for as long as its schema is in use";
+        "<key|value>.converter.schemas.cache.config" Int ("1000")
+            "an id is kept for as long as its schema is in use";
+        "<key|value>.converter.max.schemas.per.subject" Int ("1000")
+            "an id is kept for as long as its schema is in use";
+        "<key|value>.converter.latest.compatibility.strict" Boolean ("true")
+            "matters only with use.latest.version, which is refused";
+        "<key|value>.converter.id.compatibility.strict" Boolean ("true")
+            "matters only with use.schema.id, which is refused";
+        "<key|value>.converter.bearer.auth.credentials.source" String ("STATIC_TOKEN")
+            "matters only with bearer.auth.token, which is refused";
+    }
+    refused {
+        "<key|value>.converter.schema.registry.basic.auth.user.info" Password ()
+            "its name is basic.auth.user.info";
+        "<key|value>.converter.bearer.auth.token" Password () "only basic authentication is built";
+        "<key|value>.converter.use.latest.version" Boolean ("false")
+            "a record is always written with the schema of its own table version";
+        "<key|value>.converter.use.schema.id" Int ("-1")
+            "a record is always written with the schema of its own table version";
+        "<key|value>.converter.normalize.schemas" Boolean ("false")
+            "schemas are registered as the converter writes them";
+        "<key|value>.converter.context.name.strategy" Class
+            ("io.confluent.kafka.serializers.context.NullContextNameStrategy")
+            "contexts of the registry are not built";
+        "<key|value>.converter.proxy.host" String () "proxies are not built";
+        "<key|value>.converter.proxy.port" Int ("-1") "proxies are not built";
+        "<key|value>.converter.http.connect.timeout.ms" Int ("60000")
+            "the limits of one request are fixed; see errors.retry.timeout";
+        "<key|value>.converter.http.read.timeout.ms" Int ("60000")
+            "the limits of one request are fixed; see errors.retry.timeout";
+        "<key|value>.converter.schema.reflection" Boolean ("false")
+            "there are no Java classes to look into";
+        "<key|value>.converter.schema.registry.ssl.<property>" String ()
+            "the registry's certificate is checked against the system's roots";
+    }
+}
+
+keys! {
+    /// How records are written.
+    CONVERTER_DETAILS "Converters"
+    supported {}
+    no effect {
+        "<key|value>.converter.ignore.default.for.nullables" Boolean ("false")
+            "null is always written as null, never as the column's default";
+        "<key|value>.converter.replace.null.with.default" Boolean ("true")
+            "null is always written as null, never as the column's default";
+        "<key|value>.converter.schemas.enable" Boolean ("true") "belongs to the JSON converter";
+        "<key|value>.converter.decimal.format" String ("BASE64") "belongs to the JSON converter"
+            Rule::OneOf(&[Choice::of("BASE64"), Choice::of("NUMERIC")]);
+        "<key|value>.converter.schema.content" String () "belongs to the JSON converter";
+        "<key|value>.converter.converter.type" String () "a converter knows which side it is on";
+        "<key|value>.converter.allow.optional.map.keys" Boolean ("false")
+            "no map is published whose keys may be missing";
+        "<key|value>.converter.flatten.singleton.unions" Boolean ("false")
+            "matters only where records are read";
+        "<key|value>.converter.discard.type.doc.default" Boolean ("false")
+            "matters only where records are read";
+    }
+    refused {
+        "<key|value>.converter.connect.meta.data" Boolean ("true")
+            "published schemas always carry Connect's names and parameters";
+        "<key|value>.converter.enhanced.avro.schema.support" Boolean ("false")
+            "schemas are written as without it";
+        "<key|value>.converter.generalized.sum.type.support" Boolean ("false")
+            "schemas are written as without it";
+        "<key|value>.converter.scrub.invalid.names" Boolean ("false")
+            "use field.name.adjustment.mode and schema.name.adjustment.mode";
+    }
+}

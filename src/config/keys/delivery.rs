@@ -1,0 +1,185 @@
+//! Keys of the way to Kafka: transactions, bounds, retries, schema changes, the pipeline.
+//!
+//! Names are Debezium's or Kafka Connect's where they have the thing. Knows no source.
+
+use super::keys;
+use crate::config::{Choice, Rule, Table};
+
+/// Every table of this file.
+pub const TABLES: [&Table; 5] = [&DELIVERY, &SCHEMA_CHANGES, &PIPELINE, &SIGNALS, &OBSERVATION];
+
+const NEVER_SKIPPED: &str = "a change is published exactly, or the task stops with a code";
+
+const FAILURE_MODES: &[Choice] = &[
+    Choice::of("fail"),
+    Choice::refused("warn", NEVER_SKIPPED),
+    Choice::refused("skip", NEVER_SKIPPED),
+    Choice::refused("ignore", NEVER_SKIPPED),
+];
+
+keys! {
+    /// Kafka transactions, their bounds, and retries.
+    DELIVERY "Delivery"
+    supported {
+        TRANSACTION_LINGER "transaction.linger.ms" Long ("100") Medium
+            "A Kafka transaction of whole source transactions is committed as soon as nothing waits, and at the latest after this time."
+            Rule::Between(0, 60_000);
+        TRANSACTION_MAX_BYTES "transaction.max.bytes" Long ("268435456") Low
+            "Beyond this size a Kafka transaction is committed; only a source transaction that is larger is split over several."
+            Rule::Between(1 << 20, 1 << 40);
+        TRANSACTION_STAGE_BYTES "transaction.stage.bytes" Long ("4194304") Low
+            "A source transaction up to this encoded size is encoded completely before its first record is produced."
+            Rule::Between(1 << 16, 1 << 30);
+        QUEUE_BYTES "max.queue.size.in.bytes" Long ("67108864") Medium
+            "Encoded records that wait for Kafka hold at most this much memory. Debezium's default is no limit."
+            Rule::Between(1 << 20, 1 << 40);
+        OFFSET_FLUSH_INTERVAL "offset.flush.interval.ms" Long () Low
+            "Least time between two commits that only move the offset, on traffic that is not captured. Without it the worker's value holds."
+            Rule::AtLeast(1);
+        MAX_RETRIES "errors.max.retries" Int ("-1") Low
+            "How often in a row a task is restarted after an error that may heal, before it is FAILED; -1 is no limit."
+            Rule::AtLeast(-1);
+        RESTART_WAIT "retriable.restart.connector.wait.ms" Long ("10000") Low
+            "The pause before the first such restart; further pauses double up to errors.retry.delay.max.ms."
+            Rule::AtLeast(1);
+    }
+    no effect {
+        "event.processing.failure.handling.mode" String ("fail")
+            "a change that cannot be read always stops the task with a code"
+            Rule::OneOf(FAILURE_MODES);
+        "event.converting.failure.handling.mode" String ("fail")
+            "a column that cannot be converted always stops the task with a code"
+            Rule::OneOf(FAILURE_MODES);
+    }
+    refused {}
+}
+
+keys! {
+    /// What becomes of changed table definitions.
+    SCHEMA_CHANGES "Schema Changes"
+    supported {
+        SCHEMA_CHANGES_TOPIC "schema.changes.topic" String () Medium
+            "The topic of baselines and changes of table definitions. Without it: topic.prefix, topic.delimiter, schema-changes."
+            Rule::Is(super::envelope::topic_text);
+    }
+    no effect {
+        "schema.changes" String ("forward")
+            "a change is published before the first row of the new shape, the new schemas are registered, and the stream goes on"
+            Rule::OneOf(&[
+                Choice::of("forward"),
+                Choice::refused("refuse", "stopping at every change is not built yet"),
+            ]);
+        "schema.refresh.mode" String ("columns_diff")
+            "rows are decoded with the definition that the stream gives, never with the catalogue's present one"
+            Rule::OneOf(&[
+                Choice::of("columns_diff"),
+                Choice::of("columns_diff_exclude_unchanged_toast"),
+            ]);
+        "include.schema.changes" Boolean ("true")
+            "definitions are always published, to schema.changes.topic";
+    }
+    refused {}
+}
+
+keys! {
+    /// Debezium's pipeline.
+    PIPELINE "Pipeline"
+    supported {}
+    no effect {
+        "max.batch.size" Int ("2048") "the bounds are max.queue.size.in.bytes and transaction.max.bytes"
+            Rule::AtLeast(1);
+        "max.queue.size" Int ("8192") "the bound is max.queue.size.in.bytes"
+            Rule::AtLeast(1);
+        "poll.interval.ms" Long ("500") "changes are handed on as they arrive; nothing polls"
+            Rule::AtLeast(0);
+        "poll.dispatch.interval.ms" Long ("0") "changes are handed on as they arrive; nothing polls"
+            Rule::AtLeast(0);
+        "executor.shutdown.timeout.ms" Long ("4000")
+            "see the worker's task.shutdown.graceful.timeout.ms"
+            Rule::AtLeast(0);
+        "memory.management.schemas.class" Class ("io.debezium.relational.ConcurrentMapTableMappingStorage")
+            "table definitions are compiled into plans";
+        "memory.management.tables.class" Class ("io.debezium.relational.ConcurrentMapTableMappingStorage")
+            "table definitions are compiled into plans";
+        "topic.cache.size" Int ("10000") "a topic's name is made once for each table version"
+            Rule::AtLeast(1);
+        "topic.transaction" String ("transaction")
+            "matters only with provide.transaction.metadata, which is refused";
+        "topic.heartbeat.prefix" String ("__debezium-heartbeat") "there are no heartbeat records";
+        "topic.heartbeat.name" String () "there are no heartbeat records";
+        "heartbeat.topics.prefix" String ("__debezium-heartbeat") "there are no heartbeat records";
+        "guardrail.collections.limit.action" String ("warn")
+            "matters only with guardrail.collections.max, which is refused"
+            Rule::OneOf(&[Choice::of("warn"), Choice::of("fail")]);
+    }
+    refused {
+        "heartbeat.interval.ms" Int ("0")
+            "heartbeat records are not built, and not needed: offset and source log move on with traffic that is not captured, too";
+        "heartbeat.action.query" String ()
+            "not needed: offset and source log move on with traffic that is not captured, too";
+        "provide.transaction.metadata" Boolean ("false") "transaction metadata is not built yet";
+        "transaction.metadata.factory" Class
+            ("io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory")
+            "it names a Java class";
+        "topic.naming.strategy" Class ("io.debezium.schema.SchemaTopicNamingStrategy")
+            "it names a Java class; topics are named after prefix, schema and table";
+        "queue.provider.type" String ("memory") "the queue is in memory";
+        "guardrail.collections.max" Int ("0") "the number of tables has no limit";
+        "post.processors" List () "post-processors are not built";
+        "converters" List () "custom converters are Java classes";
+        "custom.sanitize.pattern" String () "secrets are hidden by the key's type, everywhere";
+        "internal.<property>" String () "Debezium's internal switches have nothing to switch here";
+    }
+}
+
+keys! {
+    /// Signals, incremental snapshots, notifications.
+    SIGNALS "Signals"
+    supported {}
+    no effect {
+        "signal.enabled.channels" List ("source")
+            "signals are not built yet: signal.data.collection is refused"
+            Rule::EachOf(&[
+                Choice::of("source"),
+                Choice::refused("kafka", "signals are not built yet"),
+                Choice::refused("file", "signals are not built yet"),
+                Choice::refused("jmx", "there is no Java virtual machine"),
+            ]);
+        "signal.poll.interval.ms" Long ("5000") "matters only with signals" Rule::AtLeast(0);
+        "signal.emit.failure.max.retries" Int ("0") "matters only with signals";
+        "signal.emit.failure.backoff.ms" Long ("10000") "matters only with signals";
+        "signal.file" String ("file-signals.txt") "matters only with the signal channel file";
+        "signal.kafka.topic" String () "matters only with the signal channel kafka";
+        "signal.kafka.groupId" String ("kafka-signal") "matters only with the signal channel kafka";
+        "signal.kafka.bootstrap.servers" String () "matters only with the signal channel kafka";
+        "signal.kafka.poll.timeout.ms" Int ("100") "matters only with the signal channel kafka";
+        "signal.consumer.<property>" String () "matters only with the signal channel kafka";
+        "incremental.snapshot.chunk.size" Int ("1024") "matters only with signals" Rule::AtLeast(1);
+        "incremental.snapshot.watermarking.strategy" String ("INSERT_INSERT")
+            "matters only with signals"
+            Rule::OneOf(&[Choice::of("INSERT_INSERT"), Choice::of("INSERT_DELETE")]);
+        "incremental.snapshot.allow.schema.changes" Boolean ("false") "matters only with signals";
+        "notification.sink.topic.name" String ()
+            "matters only with notification.enabled.channels, which is refused";
+    }
+    refused {
+        "signal.data.collection" List () "signals are not built yet";
+        "read.only" Boolean ("false") "signals and incremental snapshots are not built yet";
+        "notification.enabled.channels" List () "notifications are not built yet";
+    }
+}
+
+keys! {
+    /// Metrics and lineage.
+    OBSERVATION "Observation"
+    supported {}
+    no effect {
+        "statistics.metrics.enabled" Boolean ("true") "metrics are the worker's, not the connector's";
+        "openlineage.integration.<property>" String ()
+            "matters only with openlineage.integration.enabled, which is refused";
+    }
+    refused {
+        "custom.metric.tags" List () "metrics have no tags of one's own";
+        "openlineage.integration.enabled" Boolean ("false") "lineage events are not built";
+    }
+}

@@ -1,0 +1,312 @@
+//! The keys that only the PostgreSQL source has, and their way into [`Settings`].
+//!
+//! Names, values and (where nothing else is said) defaults are those of Debezium's PostgreSQL
+//! connector. **Invariant:** what comes out of [`parse`] needs no further checking of text.
+
+use std::path::PathBuf;
+
+use super::settings::{
+    ConnectionSettings, PublicationAutocreate, Settings, SnapshotMode, SslMode, TableFilter,
+};
+use crate::config::keys::keys;
+use crate::config::{Choice, Rejection, Rule, Table, Values};
+use crate::error::Code;
+
+/// Every table of this source, in the order of display.
+pub const TABLES: [&Table; 4] = [&CONNECTION, &REPLICATION, &TABLES_CAPTURED, &SNAPSHOT];
+
+/// Every name of the connector's class.
+pub const CLASSES: [&str; 6] = [
+    "io.debezium.connector.postgresql.PostgresConnector",
+    "PostgresConnector",
+    "Postgres",
+    "io.tidegate.PostgresSourceConnector",
+    "PostgresSourceConnector",
+    "PostgresSource",
+];
+
+/// The limit that the server sets to names of slots and publications.
+const NAME_LIMIT: usize = 63;
+
+fn slot_name(text: &str) -> Result<(), Rejection> {
+    plain_name(text, Code::SlotNameInvalid)
+}
+
+fn publication_name(text: &str) -> Result<(), Rejection> {
+    plain_name(text, Code::PublicationNameInvalid)
+}
+
+fn plain_name(text: &str, code: Code) -> Result<(), Rejection> {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    if (1..=NAME_LIMIT).contains(&text.len()) && text.chars().all(is_plain) {
+        return Ok(());
+    }
+    Err(Rejection { code, message: "must be 1 to 63 of the characters a-z, 0-9 and _".to_owned() })
+}
+
+keys! {
+    /// Where and as whom to connect.
+    CONNECTION "PostgreSQL: Connection"
+    supported {
+        HOSTNAME "database.hostname" String (required) High
+            "The server's name or address, or the directory of its Unix socket."
+            Rule::NotBlank;
+        PORT "database.port" Int ("5432") High
+            "The server's port."
+            Rule::Between(1, 65_535);
+        USER "database.user" String (required) High
+            "The role, which needs REPLICATION, and SELECT on the captured tables."
+            Rule::NotBlank;
+        PASSWORD "database.password" Password () High
+            "The role's password; without it the server must not ask for one.";
+        DBNAME "database.dbname" String (required) High
+            "The database; a connector captures one."
+            Rule::NotBlank;
+        SSLMODE "database.sslmode" String ("prefer") Medium
+            "Whether the connection is encrypted, and what is checked, with the meaning that libpq gives the words."
+            Rule::OneOf(&[
+                Choice::of("disable"),
+                Choice::of("allow"),
+                Choice::of("prefer"),
+                Choice::of("require"),
+                Choice::of("verify-ca"),
+                Choice::of("verify-full"),
+            ]);
+        SSLROOTCERT "database.sslrootcert" String () Medium
+            "PEM file of the certificates against which the server's is checked; without it the system's.";
+        SSLCERT "database.sslcert" String () Medium
+            "PEM file of the client's certificate.";
+        SSLKEY "database.sslkey" String () Medium
+            "PEM file of the client certificate's key, not encrypted.";
+        TCP_KEEPALIVE "database.tcpKeepAlive" Boolean ("true") Low
+            "Whether the operating system probes idle connections.";
+        CONNECT_TIMEOUT "connection.validation.timeout.ms" Long ("60000") Low
+            "Limit on reaching the server."
+            Rule::AtLeast(1);
+        QUERY_TIMEOUT "database.query.timeout.ms" Long ("600000") Low
+            "Limit on a query that is not a snapshot's; 0 is none."
+            Rule::AtLeast(0);
+    }
+    no effect {}
+    refused {
+        "database.sslpassword" Password () "encrypted key files are not read; give the key without a password";
+        "database.sslfactory" String () "it names a Java class; see database.sslmode";
+        "database.initial.statements" String () "the settings of a session are pinned, so that values read the same everywhere";
+        "database.connection.factory.class" Class () "it names a Java class";
+        "database.server.name" String () "its name is topic.prefix";
+        "sourceinfo.struct.maker" Class ("io.debezium.connector.postgresql.PostgresSourceInfoStructMaker")
+            "it names a Java class";
+        "driver.<property>" String () "properties of the Java driver have no meaning here";
+    }
+}
+
+keys! {
+    /// Slot, publication, positions.
+    REPLICATION "PostgreSQL: Replication"
+    supported {
+        PLUGIN_NAME "plugin.name" String ("pgoutput") Medium
+            "The server's output plug-in: pgoutput, which every server has. Debezium's default is decoderbufs."
+            Rule::OneOf(&[
+                Choice::of("pgoutput"),
+                Choice::refused("decoderbufs", "it has to be installed on the server; pgoutput comes with it"),
+                Choice::refused("wal2json", "it has to be installed on the server; pgoutput comes with it"),
+            ]);
+        SLOT_NAME "slot.name" String ("debezium") High
+            "The replication slot; created if it does not exist. No two connectors may share one."
+            Rule::Is(slot_name);
+        SLOT_MAX_RETRIES "slot.max.retries" Int ("6") Low
+            "Attempts to attach to a slot that another process is using."
+            Rule::AtLeast(0);
+        SLOT_RETRY_DELAY "slot.retry.delay.ms" Long ("10000") Low
+            "The pause between them."
+            Rule::AtLeast(0);
+        PUBLICATION_NAME "publication.name" String ("dbz_publication") High
+            "The publication."
+            Rule::Is(publication_name);
+        PUBLICATION_AUTOCREATE "publication.autocreate.mode" String ("filtered") Medium
+            "Whether and how a publication that does not exist is created: for the captured tables (and altered when they change), for all tables, for none, or not at all. Debezium's default is all_tables, which needs a superuser."
+            Rule::OneOf(&[
+                Choice::of("filtered"),
+                Choice::of("all_tables"),
+                Choice::of("no_tables"),
+                Choice::of("disabled"),
+            ]);
+        VIA_ROOT "publish.via.partition.root" Boolean ("false") Medium
+            "Whether a publication that is created publishes rows of partitions under the partitioned table's name.";
+        STATUS_INTERVAL "status.update.interval.ms" Int ("10000") Low
+            "How often the server is told what it may forget."
+            Rule::AtLeast(1);
+    }
+    no effect {
+        "lsn.flush.mode" String () "the slot moves on as soon as Kafka holds what is before, with keepalives too"
+            Rule::OneOf(&[
+                Choice::of("connector"),
+                Choice::of("connector_and_driver"),
+                Choice::refused("manual", "a slot that is never told would keep the server's log for ever"),
+            ]);
+        "lsn.flush.timeout.ms" Long ("30000") "telling the server does not wait for an answer";
+        "lsn.flush.timeout.action" String ("fail") "telling the server does not wait for an answer"
+            Rule::OneOf(&[Choice::of("fail"), Choice::of("warn"), Choice::of("ignore")]);
+        "offset.mismatch.strategy" String ("no_validation") "the slot is always compared with the stored offset, and a gap stops the task"
+            Rule::OneOf(&[
+                Choice::of("no_validation"),
+                Choice::refused("trust_offset", "a gap between slot and offset is lost data; it is never passed over"),
+                Choice::refused("trust_slot", "a gap between slot and offset is lost data; it is never passed over"),
+                Choice::refused("trust_greater_lsn", "a gap between slot and offset is lost data; it is never passed over"),
+            ]);
+        "message.prefix.exclude.list" List () "logical decoding messages are not published";
+    }
+    refused {
+        "flush.lsn.source" Boolean ("true") "a slot that is never told would keep the server's log for ever";
+        "slot.drop.on.stop" Boolean ("false") "dropping the slot at a stop would lose what is written until the next start";
+        "slot.failover" Boolean ("false") "failover slots are not built yet; create the slot beforehand to have one";
+        "slot.stream.params" String () "the parameters of the stream are fixed";
+        "replica.identity.autoset.values" String () "the worker does not alter tables; use ALTER TABLE … REPLICA IDENTITY";
+        "xmin.fetch.interval.ms" Long ("0") "source.xmin is not filled";
+        "message.prefix.include.list" List () "logical decoding messages are not published yet";
+    }
+}
+
+keys! {
+    /// Which tables are captured, and their types.
+    TABLES_CAPTURED "PostgreSQL: Tables"
+    supported {
+        SCHEMA_INCLUDE "schema.include.list" List () High
+            "Regular expressions for the schemas that are captured; each must fit the whole name, in any case."
+            Rule::Patterns;
+        SCHEMA_EXCLUDE "schema.exclude.list" List () Medium
+            "Regular expressions for the schemas that are not captured."
+            Rule::Patterns;
+        TABLE_INCLUDE "table.include.list" List () High
+            "Regular expressions for the tables that are captured, as schema.table."
+            Rule::Patterns;
+        TABLE_EXCLUDE "table.exclude.list" List () Medium
+            "Regular expressions for the tables that are not captured, as schema.table."
+            Rule::Patterns;
+        HSTORE_MODE "hstore.handling.mode" String ("json") Low
+            "How hstore is published: as a JSON object in text."
+            Rule::OneOf(&[Choice::of("json"), Choice::refused("map", "maps are not built yet")]);
+    }
+    no effect {}
+    refused {
+        "money.fraction.digits" Int ("2") "money is published with two digits";
+        "schema.whitelist" List () "its name is schema.include.list";
+        "schema.blacklist" List () "its name is schema.exclude.list";
+        "table.whitelist" List () "its name is table.include.list";
+        "table.blacklist" List () "its name is table.exclude.list";
+    }
+}
+
+keys! {
+    /// Snapshots.
+    SNAPSHOT "PostgreSQL: Snapshot"
+    supported {
+        SNAPSHOT_MODE "snapshot.mode" String ("initial") High
+            "What a connector without a stored offset does: read the tables and then stream, read them and end, or stream only."
+            Rule::OneOf(&[
+                Choice::of("initial"),
+                Choice::of("initial_only"),
+                Choice::of("no_data"),
+                Choice::of("never"),
+                Choice::refused("always", "a snapshot at every start is not built yet"),
+                Choice::refused("when_needed", "a lost position is never passed over by itself; delete the offset to snapshot anew"),
+                Choice::refused("configuration_based", "use initial, initial_only or no_data"),
+                Choice::refused("custom", "it names a Java class"),
+            ]);
+        SNAPSHOT_INCLUDE "snapshot.include.collection.list" List () Medium
+            "Regular expressions for those captured tables that a snapshot reads, as schema.table; without it all."
+            Rule::Patterns;
+    }
+    no effect {}
+    refused {}
+}
+
+/// Reads the source's settings. After a fault the result is of no use; the faults are in `values`.
+pub fn parse(values: &mut Values<'_>, connector: &str) -> Settings {
+    Settings {
+        connection: connection(values, connector),
+        slot_name: values.text(&SLOT_NAME),
+        publication_name: values.text(&PUBLICATION_NAME),
+        publication_autocreate: values.choice(
+            &PUBLICATION_AUTOCREATE,
+            ("filtered", PublicationAutocreate::Filtered),
+            &[
+                ("all_tables", PublicationAutocreate::AllTables),
+                ("no_tables", PublicationAutocreate::NoTables),
+                ("disabled", PublicationAutocreate::Disabled),
+            ],
+        ),
+        publish_via_partition_root: values.flag(&VIA_ROOT),
+        snapshot_mode: values.choice(
+            &SNAPSHOT_MODE,
+            ("initial", SnapshotMode::Initial),
+            &[
+                ("initial_only", SnapshotMode::InitialOnly),
+                ("no_data", SnapshotMode::NoData),
+                ("never", SnapshotMode::NoData),
+            ],
+        ),
+        tables: tables(values),
+        status_interval: values.millis(&STATUS_INTERVAL),
+        slot_max_retries: values.number(&SLOT_MAX_RETRIES),
+        slot_retry_delay: values.millis(&SLOT_RETRY_DELAY),
+        snapshot_include: values.patterns(&SNAPSHOT_INCLUDE),
+    }
+}
+
+fn connection(values: &mut Values<'_>, connector: &str) -> ConnectionSettings {
+    if values.is_given(&SSLCERT) != values.is_given(&SSLKEY) {
+        let missing = if values.is_given(&SSLKEY) { &SSLCERT } else { &SSLKEY };
+        values.fault(missing, "database.sslcert and database.sslkey need each other");
+    }
+    let path = |def| values.optional(def).map(PathBuf::from);
+    ConnectionSettings {
+        host: values.text(&HOSTNAME),
+        port: values.number(&PORT),
+        user: values.text(&USER),
+        password: values.secret(&PASSWORD),
+        database: values.text(&DBNAME),
+        sslmode: values.choice(
+            &SSLMODE,
+            ("prefer", SslMode::Prefer),
+            &[
+                ("disable", SslMode::Disable),
+                ("allow", SslMode::Allow),
+                ("require", SslMode::Require),
+                ("verify-ca", SslMode::VerifyCa),
+                ("verify-full", SslMode::VerifyFull),
+            ],
+        ),
+        sslrootcert: path(&SSLROOTCERT),
+        sslcert: path(&SSLCERT),
+        sslkey: path(&SSLKEY),
+        tcp_keepalive: values.flag(&TCP_KEEPALIVE),
+        connect_timeout: values.millis(&CONNECT_TIMEOUT),
+        query_timeout: values.millis(&QUERY_TIMEOUT),
+        application_name: application_name(connector),
+    }
+}
+
+/// The server cuts names beyond its limit without a word, so they are cut here, between characters.
+fn application_name(connector: &str) -> String {
+    let name = format!("tidegate {connector}");
+    name.char_indices()
+        .take_while(|(at, c)| at + c.len_utf8() <= NAME_LIMIT)
+        .map(|(_, c)| if c.is_ascii_graphic() || c == ' ' { c } else { '?' })
+        .collect()
+}
+
+fn tables(values: &mut Values<'_>) -> TableFilter {
+    for (include, exclude) in [(&SCHEMA_INCLUDE, &SCHEMA_EXCLUDE), (&TABLE_INCLUDE, &TABLE_EXCLUDE)]
+    {
+        if values.is_given(include) && values.is_given(exclude) {
+            values.fault(exclude, format!("cannot be given together with {}", include.name));
+        }
+    }
+    TableFilter {
+        schema_include: values.patterns(&SCHEMA_INCLUDE),
+        schema_exclude: values.patterns(&SCHEMA_EXCLUDE),
+        table_include: values.patterns(&TABLE_INCLUDE),
+        table_exclude: values.patterns(&TABLE_EXCLUDE),
+    }
+}
