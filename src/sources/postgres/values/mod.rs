@@ -25,8 +25,13 @@ mod text;
 mod array;
 mod hstore;
 mod labels;
+mod defaults;
+
+#[cfg(test)]
+mod tests;
 
 pub use catalogue::{TYPE_QUERY, TypeCatalogue, TypeFacts, TypeKind, TypeRow};
+pub use defaults::column_default;
 pub use labels::LabelCheck;
 pub use resolve::{ResolvedColumn, WireType, resolve};
 

@@ -1,0 +1,210 @@
+//! Rendered values → JSON text, in the spellings of Kafka's JSON converter and header converter.
+//!
+//! Knows neither tables nor schemas beyond [`Numbers`]. **Invariant:** what is written is one JSON
+//! value for each call, separators are written by what follows them.
+
+use super::number::append_decimal;
+use super::text::{
+    append_base64, append_escaped, append_float32, append_float64, append_integer, is_forbidden,
+};
+use super::time::{append_date, append_time, append_timestamp};
+use crate::change::ByteText;
+use crate::convert::program::{Format, Numbers};
+use crate::record::{Presence, Primitive, Schema};
+
+/// How a JSON text spells what JSON has no form for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::convert) enum Json {
+    /// As `JsonConverter` does: decimals as base64 of the unscaled value, Connect's times as numbers.
+    Base64,
+    /// As `JsonConverter` with `decimal.format=NUMERIC` does.
+    Numeric,
+    /// As `SimpleHeaderConverter` prints a struct: decimals as numbers, Connect's times as
+    /// unquoted ISO 8601 texts, control characters as they are.
+    Header,
+}
+
+/// Writes one value.
+#[derive(Debug)]
+pub(in crate::convert) struct JsonWriter<'a> {
+    out: &'a mut Vec<u8>,
+    style: Json,
+    numbers: Numbers,
+}
+
+impl Json {
+    fn string(self, text: &str, out: &mut Vec<u8>) {
+        out.push(b'"');
+        self.piece(text, out);
+        out.push(b'"');
+    }
+
+    /// A part of a string's inside.
+    fn piece(self, text: &str, out: &mut Vec<u8>) {
+        match self {
+            Self::Base64 | Self::Numeric => append_escaped(out, text, is_forbidden),
+            Self::Header => append_escaped(out, text, |byte| matches!(byte, b'"' | b'\\')),
+        }
+    }
+}
+
+impl Format for Json {
+    type Writer<'a> = JsonWriter<'a>;
+
+    fn writer<'a>(&self, out: &'a mut Vec<u8>, numbers: Numbers) -> JsonWriter<'a> {
+        JsonWriter { out, style: *self, numbers }
+    }
+
+    fn present(&self, _schema: &Schema, _out: &mut Vec<u8>) {}
+
+    fn null(&self, _schema: &Schema, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"null");
+    }
+
+    fn begin_struct(&self, out: &mut Vec<u8>) {
+        out.push(b'{');
+    }
+
+    fn begin_field(&self, index: usize, name: &str, out: &mut Vec<u8>) {
+        if index > 0 {
+            out.push(b',');
+        }
+        self.string(name, out);
+        out.push(b':');
+    }
+
+    fn end_struct(&self, out: &mut Vec<u8>) {
+        out.push(b'}');
+    }
+
+    fn begin_map(&self, out: &mut Vec<u8>) -> usize {
+        out.push(b'{');
+        out.len()
+    }
+
+    fn begin_entry(&self, index: usize, key: &str, out: &mut Vec<u8>) {
+        self.begin_field(index, key, out);
+    }
+
+    fn end_map(&self, _mark: usize, _count: usize, out: &mut Vec<u8>) {
+        out.push(b'}');
+    }
+}
+
+impl JsonWriter<'_> {
+    fn integer(&mut self, value: i64) {
+        match (self.style, self.numbers) {
+            (Json::Header, Numbers::Date) => append_date(self.out, value),
+            (Json::Header, Numbers::Time) => append_time(self.out, value),
+            (Json::Header, Numbers::Timestamp) => append_timestamp(self.out, value),
+            _ => append_integer(self.out, value),
+        }
+    }
+
+    /// Turns the bytes that stand raw behind `start` into their text.
+    fn spell_raw(&mut self, start: usize) {
+        if let (Json::Numeric | Json::Header, Numbers::Decimal { scale }) =
+            (self.style, self.numbers)
+        {
+            append_decimal(self.out, start, scale);
+        } else {
+            append_base64(self.out, start);
+        }
+    }
+
+    fn separate(&mut self, index: usize) {
+        if index > 0 {
+            self.out.push(b',');
+        }
+    }
+
+    fn presence(&mut self, presence: Presence) {
+        if presence == Presence::Null {
+            self.out.extend_from_slice(b"null");
+        }
+    }
+}
+
+impl Primitive for JsonWriter<'_> {
+    fn boolean(&mut self, value: bool) {
+        self.out.extend_from_slice(if value { b"true" } else { b"false" });
+    }
+
+    fn int32(&mut self, value: i32) {
+        self.integer(value.into());
+    }
+
+    fn int64(&mut self, value: i64) {
+        self.integer(value);
+    }
+
+    fn float32(&mut self, value: f32) {
+        append_float32(self.out, value, self.style != Json::Header);
+    }
+
+    fn float64(&mut self, value: f64) {
+        append_float64(self.out, value, self.style != Json::Header);
+    }
+
+    fn text(&mut self, value: &str) {
+        self.style.string(value, self.out);
+    }
+
+    fn ascii(&mut self, _length: usize, text: impl Iterator<Item = u8>) {
+        self.out.push(b'"');
+        self.out.extend(text);
+        self.out.push(b'"');
+    }
+
+    fn begin_text(&mut self) -> usize {
+        self.out.push(b'"');
+        self.out.len()
+    }
+
+    fn piece(&mut self, text: &str) {
+        self.style.piece(text, self.out);
+    }
+
+    fn end_text(&mut self, _mark: usize) {
+        self.out.push(b'"');
+    }
+
+    fn bytes(&mut self, value: ByteText<'_>) {
+        let start = self.out.len();
+        value.append_to(self.out);
+        self.spell_raw(start);
+    }
+
+    fn octets(&mut self, _length: usize, bytes: impl Iterator<Item = u8>) {
+        let start = self.out.len();
+        self.out.extend(bytes);
+        self.spell_raw(start);
+    }
+
+    fn begin_struct(&mut self) {
+        self.out.push(b'{');
+    }
+
+    fn field(&mut self, index: usize, name: &'static str, presence: Presence) {
+        self.style.begin_field(index, name, self.out);
+        self.presence(presence);
+    }
+
+    fn end_struct(&mut self) {
+        self.out.push(b'}');
+    }
+
+    fn begin_array(&mut self) -> usize {
+        self.out.push(b'[');
+        self.out.len()
+    }
+
+    fn item(&mut self, index: usize, presence: Presence) {
+        self.separate(index);
+        self.presence(presence);
+    }
+
+    fn end_array(&mut self, _mark: usize, _count: usize) {
+        self.out.push(b']');
+    }
+}

@@ -1,0 +1,365 @@
+//! All records of a table's changes: guards, keys, values and headers, written into a batch.
+//!
+//! Made once per table version from its plan. Knows neither formats nor Kafka; topics are numbers
+//! that the caller gives. **Invariants:** the records of one change are in the batch all or not at
+//! all; a fault names table, column, key and position as far as they are known.
+
+use super::json::Json;
+use super::program::{Failure, Input, Program, Reason};
+use super::{Compiled, Converters};
+use crate::change::{ChangeKind, Column, ColumnType, Event, Scalar, ValueError};
+use crate::error::{Code, Fault};
+use crate::plan::TablePlan;
+use crate::record::{
+    Batch, Expression, Guard, Header, HeaderShape, HeaderValue, Leaf, Record, RecordShape, Shape,
+    Span, TopicId,
+};
+
+/// The readable form of a key is cut behind so many characters.
+const READABLE_KEY: usize = 200;
+
+/// The ids under which a plan's schemas are registered; `None` where there is no registry or no key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SchemaIds {
+    /// Of the key's schema.
+    pub key: Option<u32>,
+    /// Of the value's schema.
+    pub value: Option<u32>,
+}
+
+/// Writes the records of one table version's changes.
+#[derive(Debug)]
+pub struct TableWriter {
+    table: String,
+    columns: Vec<String>,
+    kinds: [Box<[RecordWriter]>; ChangeKind::ALL.len()],
+}
+
+#[derive(Debug)]
+struct RecordWriter {
+    topic: TopicId,
+    guard: Option<AnyUnsent>,
+    key: Option<Compiled>,
+    value: Option<Compiled>,
+    headers: Box<[HeaderWriter]>,
+    /// The key as people read it in a fault.
+    readable: Option<Program<Json>>,
+}
+
+#[derive(Debug)]
+struct HeaderWriter {
+    name: Box<str>,
+    guard: Option<AnyUnsent>,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Constant(Box<str>),
+    Text(Input),
+    NamesOfUnsent(Box<[(Input, String)]>),
+    Struct(Program<Json>),
+}
+
+/// Passes if at least one of these was not sent.
+#[derive(Debug)]
+struct AnyUnsent(Box<[Input]>);
+
+impl AnyUnsent {
+    fn passes(&self, event: &Event<'_>) -> bool {
+        self.0.iter().any(|input| input.is_unsent(event))
+    }
+}
+
+impl TableWriter {
+    /// Compiles a plan. `topic` numbers the topics of its records.
+    ///
+    /// # Errors
+    /// The plan contradicts itself, or an id is missing.
+    pub fn new(
+        plan: &TablePlan,
+        converters: &Converters,
+        ids: SchemaIds,
+        topic: &mut impl FnMut(&str) -> TopicId,
+    ) -> Result<Self, Fault> {
+        let table = plan.version.table.to_string();
+        let compiler = Compiler { plan, converters, ids };
+        let mut kinds = [const { Vec::new() }; ChangeKind::ALL.len()];
+        for (kind, shapes) in kinds.iter_mut().zip(&plan.kinds) {
+            for shape in shapes {
+                let record = compiler
+                    .record(shape, topic(&shape.topic))
+                    .map_err(|fault| fault.at_table(table.as_str()))?;
+                kind.push(record);
+            }
+        }
+        Ok(Self {
+            table,
+            columns: plan.version.columns.iter().map(|column| column.name.clone()).collect(),
+            kinds: kinds.map(Vec::into_boxed_slice),
+        })
+    }
+
+    /// Appends all records of one change; after an error the batch is as it was.
+    ///
+    /// # Errors
+    /// A value does not fit, or one that is needed was not sent.
+    pub fn write(&self, event: &Event<'_>, batch: &mut Batch) -> Result<(), Fault> {
+        let marks = batch.marks();
+        for (part, record) in (event.first_part..).zip(self.records(event)) {
+            if let Err(failure) = record.write(event, part, batch) {
+                batch.truncate(marks);
+                return Err(self.fault(failure, record, event));
+            }
+        }
+        Ok(())
+    }
+
+    /// The key of one of the change's records as people read it, `{"id":1}`; `part` is the record's
+    /// own. `None` if it has no key or the key cannot be written.
+    pub fn readable_key(&self, event: &Event<'_>, part: u32) -> Option<String> {
+        let index = part.checked_sub(event.first_part)?;
+        self.records(event).nth(usize::try_from(index).ok()?)?.readable_key(event)
+    }
+
+    /// The records that come out of this change.
+    fn records<'w>(&'w self, event: &'w Event<'_>) -> impl Iterator<Item = &'w RecordWriter> {
+        self.kinds
+            .get(event.kind as usize)
+            .into_iter()
+            .flatten()
+            .filter(|record| record.guard.as_ref().is_none_or(|guard| guard.passes(event)))
+    }
+
+    fn fault(&self, failure: Failure, record: &RecordWriter, event: &Event<'_>) -> Fault {
+        let place = match &failure.leaf {
+            Leaf::Before(index) | Leaf::After(index) => self.columns.get(*index).cloned(),
+            Leaf::Source(index) => Some(format!("source field {index}")),
+            Leaf::ProcessedAt => Some("the time of processing".to_owned()),
+            Leaf::CommitPosition => Some("the commit position".to_owned()),
+            Leaf::Sequence => Some("the sequence".to_owned()),
+        };
+        let mut fault = match failure.reason {
+            Reason::Value(error) => error.into_fault(),
+            Reason::Missing => {
+                let image = match failure.leaf {
+                    Leaf::Before(_) => "an image of the row before it",
+                    Leaf::After(_) => "an image of the row after it",
+                    _ => "a value for its source block",
+                };
+                let kind = event.kind;
+                Code::ImageInconsistent.fault(format!("a change of kind {kind:?} without {image}"))
+            }
+        };
+        fault = fault.at_table(self.table.as_str()).at_position(position(event));
+        if let Some(place) = place {
+            fault = fault.at_column(place);
+        }
+        if let Some(key) = record.readable_key(event) {
+            fault = fault.at_key(key);
+        }
+        fault
+    }
+}
+
+/// Where the change stands, for people.
+fn position(event: &Event<'_>) -> String {
+    match (event.commit_position, event.sequence) {
+        ("", sequence) => format!("snapshot row {sequence}"),
+        (commit, sequence) => format!("{commit}, message {sequence}"),
+    }
+}
+
+impl RecordWriter {
+    fn write(&self, event: &Event<'_>, part: u32, batch: &mut Batch) -> Result<(), Failure> {
+        let headers = batch.header_mark();
+        let key = side(self.key.as_ref(), event, batch)?;
+        let value = side(self.value.as_ref(), event, batch)?;
+        for header in &self.headers {
+            header.write(event, batch)?;
+        }
+        batch.push(Record {
+            topic: self.topic,
+            partition: None,
+            key,
+            value,
+            headers: headers..batch.header_mark(),
+            sequence: event.sequence,
+            part,
+        });
+        Ok(())
+    }
+
+    fn readable_key(&self, event: &Event<'_>) -> Option<String> {
+        let mut out = Vec::new();
+        self.readable.as_ref()?.run(event, &mut out).ok()?;
+        let text = String::from_utf8(out).ok()?;
+        Some(match text.char_indices().nth(READABLE_KEY) {
+            Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+            None => text,
+        })
+    }
+}
+
+fn side(
+    program: Option<&Compiled>,
+    event: &Event<'_>,
+    batch: &mut Batch,
+) -> Result<Option<Span>, Failure> {
+    let Some(program) = program else { return Ok(None) };
+    let start = batch.mark();
+    program.run(event, batch.arena())?;
+    Ok(Some(Span { start, end: batch.mark() }))
+}
+
+impl HeaderWriter {
+    fn write(&self, event: &Event<'_>, batch: &mut Batch) -> Result<(), Failure> {
+        if self.guard.as_ref().is_some_and(|guard| !guard.passes(event)) {
+            return Ok(());
+        }
+        let name = batch.append(self.name.as_bytes());
+        let start = batch.mark();
+        let written = self.content.write(event, batch.arena())?;
+        let value = written.then(|| Span { start, end: batch.mark() });
+        batch.push_header(Header { name, value });
+        Ok(())
+    }
+}
+
+impl Content {
+    /// Appends the header's value; `false`: it is null.
+    fn write(&self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<bool, Failure> {
+        match self {
+            Self::Constant(text) => out.extend_from_slice(text.as_bytes()),
+            Self::Struct(program) => program.run(event, out)?,
+            Self::NamesOfUnsent(columns) => {
+                let mut separator: &[u8] = b"";
+                for (input, name) in columns {
+                    if input.is_unsent(event) {
+                        out.extend_from_slice(separator);
+                        out.extend_from_slice(name.as_bytes());
+                        separator = b",";
+                    }
+                }
+            }
+            Self::Text(input) => match input.fetch(event)? {
+                Scalar::Null => return Ok(false),
+                Scalar::Text(text) => out.extend_from_slice(text.as_bytes()),
+                Scalar::Int(value) => super::json::text::append_integer(out, value),
+                Scalar::Bool(value) => {
+                    out.extend_from_slice(if value { b"true" } else { b"false" });
+                }
+                Scalar::Unavailable => {
+                    return Err(input.failure(ValueError::Unavailable("a header")));
+                }
+                _ => {
+                    let reason = "a value without a text of its own in a header".to_owned();
+                    return Err(input.failure(ValueError::Unrepresentable(reason)));
+                }
+            },
+        }
+        Ok(true)
+    }
+}
+
+struct Compiler<'c> {
+    plan: &'c TablePlan,
+    converters: &'c Converters,
+    ids: SchemaIds,
+}
+
+impl Compiler<'_> {
+    fn record(&self, shape: &RecordShape, topic: TopicId) -> Result<RecordWriter, Fault> {
+        let columns = &self.plan.version.columns;
+        let mut key = None;
+        let mut readable = None;
+        if let Some(shape) = &shape.key {
+            // The id stands for this schema and no other.
+            if self.plan.key_schema.as_ref() != Some(&shape.schema) {
+                return Err(Code::Internal.fault("a record's key has not the plan's key schema"));
+            }
+            let converter = &self.converters.key;
+            key = Some(converter.compile(shape, self.ids.key, columns, "a record key")?);
+            readable = Some(plain_text(shape, columns)?);
+        }
+        let mut value = None;
+        if let Some(shape) = &shape.value {
+            if self.plan.value_schema != shape.schema {
+                return Err(Code::Internal.fault("a record's value has not the plan's schema"));
+            }
+            let converter = &self.converters.value;
+            value = Some(converter.compile(shape, self.ids.value, columns, "a computed value")?);
+        }
+        Ok(RecordWriter {
+            topic,
+            guard: self.guard(&shape.guard)?,
+            key,
+            value,
+            headers: shape
+                .headers
+                .iter()
+                .map(|shape| self.header(shape))
+                .collect::<Result<_, _>>()?,
+            readable,
+        })
+    }
+
+    fn header(&self, shape: &HeaderShape) -> Result<HeaderWriter, Fault> {
+        let columns = &self.plan.version.columns;
+        let content = match &shape.value {
+            HeaderValue::Constant(text) => Content::Constant(text.as_str().into()),
+            HeaderValue::Struct(shape) => Content::Struct(plain_text(shape, columns)?),
+            HeaderValue::Expression(Expression::Text(leaf)) => {
+                check_text(leaf, columns)?;
+                Content::Text(Input::compile(leaf, columns)?)
+            }
+            HeaderValue::Expression(Expression::NamesOfUnsent(names)) => Content::NamesOfUnsent(
+                names
+                    .iter()
+                    .map(|(leaf, name)| Ok((Input::compile(leaf, columns)?, name.clone())))
+                    .collect::<Result<_, Fault>>()?,
+            ),
+        };
+        let name = shape.name.as_str().into();
+        Ok(HeaderWriter { name, guard: self.guard(&shape.guard)?, content })
+    }
+
+    fn guard(&self, guard: &Guard) -> Result<Option<AnyUnsent>, Fault> {
+        match guard {
+            Guard::Always => Ok(None),
+            Guard::AnyUnsent(leaves) => {
+                let columns = &self.plan.version.columns;
+                let inputs = leaves.iter().map(|leaf| Input::compile(leaf, columns));
+                Ok(Some(AnyUnsent(inputs.collect::<Result<_, _>>()?)))
+            }
+        }
+    }
+}
+
+/// A struct as Connect's header converter prints it.
+fn plain_text(shape: &Shape, columns: &[Column]) -> Result<Program<Json>, Fault> {
+    Program::compile(&Json::Header, shape, columns, "a header", (b"", b""))
+}
+
+/// Whether a leaf's value is a text of its own.
+fn check_text(leaf: &Leaf, columns: &[Column]) -> Result<(), Fault> {
+    let (Leaf::Before(index) | Leaf::After(index)) = leaf else { return Ok(()) };
+    let Some(column) = columns.get(*index) else { return Ok(()) };
+    match column.kind {
+        ColumnType::Bool
+        | ColumnType::Int16
+        | ColumnType::Int32
+        | ColumnType::Int64
+        | ColumnType::Text
+        | ColumnType::Json
+        | ColumnType::Xml
+        | ColumnType::Uuid
+        | ColumnType::LabelTree
+        | ColumnType::TextSearchVector
+        | ColumnType::Enum { .. }
+        | ColumnType::Opaque { .. } => Ok(()),
+        _ => Err(Code::Internal
+            .fault(format!("a {} has no text of its own for a header", column.native.name))
+            .at_column(&column.name)),
+    }
+}

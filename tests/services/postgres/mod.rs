@@ -1,0 +1,94 @@
+//! The PostgreSQL source against a real server (`TIDEGATE_TEST_PG`, a superuser's URL).
+
+mod cluster;
+mod connection;
+mod encryption;
+
+use std::time::Duration;
+
+use tidegate::config::Secret;
+use tidegate::sources::postgres::{ConnectionSettings, SslMode};
+use tokio_postgres::config::Host;
+use tokio_postgres::{Client, NoTls};
+
+/// A database of its own for one test, and an independent client in it.
+struct Database {
+    client: Client,
+    settings: ConnectionSettings,
+    admin: Client,
+}
+
+impl Database {
+    /// Creates the database, or says that the test is skipped. The name must be the test's own.
+    async fn create(name: &str) -> Option<Self> {
+        let url = super::service("TIDEGATE_TEST_PG")?;
+        let mut config: tokio_postgres::Config = url.parse().expect("a connection URL");
+        let admin = connect(&config).await;
+        let name = format!("tidegate_test_{name}");
+        drop_database(&admin, &name).await;
+        admin.batch_execute(&format!("CREATE DATABASE {name}")).await.expect("a database");
+        config.dbname(&name);
+        let client = connect(&config).await;
+        let settings = settings(&config);
+        Some(Self { client, settings, admin })
+    }
+
+    async fn execute(&self, sql: &str) {
+        self.client.batch_execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    }
+
+    /// Removes the database with its slots.
+    async fn remove(self) {
+        drop(self.client);
+        drop_database(&self.admin, &self.settings.database).await;
+    }
+}
+
+async fn drop_database(admin: &Client, name: &str) {
+    let slots = format!(
+        "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots \
+         WHERE database = '{name}' AND active"
+    );
+    admin.batch_execute(&slots).await.expect("terminated");
+    for _ in 0..100 {
+        let drop_slots = format!(
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots \
+             WHERE database = '{name}'"
+        );
+        if admin.batch_execute(&drop_slots).await.is_ok() {
+            break;
+        }
+    }
+    let sql = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+    admin.batch_execute(&sql).await.expect("dropped");
+}
+
+async fn connect(config: &tokio_postgres::Config) -> Client {
+    let (client, connection) = config.connect(NoTls).await.expect("the server of the stack");
+    tokio::spawn(connection);
+    client
+}
+
+fn settings(config: &tokio_postgres::Config) -> ConnectionSettings {
+    let host = match config.get_hosts().first() {
+        Some(Host::Tcp(host)) => host.clone(),
+        Some(Host::Unix(path)) => path.display().to_string(),
+        None => "localhost".to_owned(),
+    };
+    let password = config.get_password().map(String::from_utf8_lossy).unwrap_or_default();
+    ConnectionSettings {
+        host,
+        port: config.get_ports().first().copied().unwrap_or(5432),
+        user: config.get_user().unwrap_or("postgres").to_owned(),
+        password: Secret::new(password),
+        database: config.get_dbname().unwrap_or("postgres").to_owned(),
+        sslmode: SslMode::Disable,
+        sslrootcert: None,
+        sslcert: None,
+        sslkey: None,
+        tcp_keepalive: true,
+        connect_timeout: Duration::from_secs(10),
+        query_timeout: Duration::from_secs(30),
+        application_name: "tidegate tests".to_owned(),
+    }
+}
