@@ -157,6 +157,9 @@ codes! {
     SlotForeign "SLOT-FOREIGN" Halt
         "The slot appeared while this connector was about to create it."
         "Choose another slot.name, or drop the slot if nobody needs it.";
+    SnapshotStale "SNAPSHOT-STALE" Retry
+        "A table was rewritten, emptied, altered or dropped after the position that the snapshot shows, or the snapshot ended with its connection."
+        "None needed unless it repeats: the snapshot begins anew; then keep ALTER TABLE, TRUNCATE, VACUUM FULL and CLUSTER away while it runs.";
     // the stream
     ProtocolUnexpected "PROTOCOL-UNEXPECTED" Halt
         "The source sent a message that the protocol does not allow here."

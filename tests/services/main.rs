@@ -6,7 +6,7 @@ mod postgres;
 
 /// Reads the variable that names a service, or says that the test is skipped.
 fn service(variable: &str) -> Option<String> {
-    #[allow(
+    #[expect(
         clippy::disallowed_methods,
         reason = "tests are told of their services in no other way"
     )]

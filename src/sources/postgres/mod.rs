@@ -7,10 +7,13 @@ pub mod keys;
 
 pub mod connection;
 pub mod session;
+pub mod offset;
+pub mod slot;
 pub mod wire;
 pub mod relations;
 mod images;
 pub mod decode;
+pub mod snapshot;
 pub mod values;
 
 pub use settings::{

@@ -70,7 +70,8 @@ impl Cluster {
         let mut config = tokio_postgres::Config::new();
         config.host_path(&self.directory).port(self.port).user("postgres").dbname("postgres");
         let client = super::connect(&config).await;
-        client.batch_execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let outcome = client.batch_execute(sql).await;
+        assert!(outcome.is_ok(), "{sql}: {outcome:?}");
     }
 
     /// How to connect over TCP.

@@ -34,7 +34,8 @@ impl Database {
     }
 
     async fn execute(&self, sql: &str) {
-        self.client.batch_execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let outcome = self.client.batch_execute(sql).await;
+        assert!(outcome.is_ok(), "{sql}: {outcome:?}");
     }
 
     /// Removes the database with its slots.
