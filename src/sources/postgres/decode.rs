@@ -522,3 +522,6 @@ impl Described {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

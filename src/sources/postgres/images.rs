@@ -230,3 +230,6 @@ fn inconsistent(message: &str) -> Fault {
 pub(super) fn malformed(error: &DecodeError) -> Fault {
     Code::ProtocolUnexpected.fault("malformed message").caused_by(error)
 }
+
+#[cfg(test)]
+mod tests;

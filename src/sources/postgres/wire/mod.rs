@@ -20,6 +20,11 @@ mod tuple;
 mod streaming;
 mod prepare;
 
+#[cfg(test)]
+pub(crate) mod writer;
+#[cfg(test)]
+mod tests;
+
 pub use frame::{Frame, Keepalive, StatusUpdate, WireTime, XLogData};
 pub use lsn::{Lsn, LsnError};
 pub use message::{AbortForm, Block, Context, Message};
