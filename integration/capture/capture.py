@@ -16,6 +16,8 @@ slot is created at that line; what is below is recorded. Comment lines before it
     -- needs: 15        skip the script on older servers
     -- again after: 2   record a second stream (pg<major>-<script>-again.bin) that begins at the end of the
                         second transaction, as a worker does that starts anew
+    -- options: ...     options of pgoutput instead of protocol 1
+    -- slot: ...        further arguments of pg_create_logical_replication_slot
 """
 
 import argparse
@@ -38,6 +40,8 @@ PINNED = {
     "bytea_output": "hex",
     "search_path": "pg_catalog",
     "lc_monetary": "C",
+    # Little, so that a small transaction is streamed where that is asked for.
+    "logical_decoding_work_mem": "64kB",
 }
 # The transaction after which a recording stops.
 END_MARK = "select pg_logical_emit_message(true, 'tidegate-capture', 'end')"
@@ -137,11 +141,11 @@ class Walsender:
         body = command.encode() + b"\0"
         self.socket.sendall(b"Q" + struct.pack(">i", len(body) + 4) + body)
 
-    def frames(self, slot, position):
+    def frames(self, slot, position, options):
         """The payload of each CopyData, up to the end of the transaction with the end mark."""
         self.send(
             f"START_REPLICATION SLOT {slot} LOGICAL {position} "
-            "(proto_version '1', publication_names 'tidegate', messages 'true')"
+            f"({options}, publication_names 'tidegate', messages 'true')"
         )
         last = False
         while True:
@@ -173,11 +177,13 @@ def record(server, script, major, out):
     database = script.stem.replace("-", "_")
     server.psql("postgres", f'create database "{database}"')
     server.psql(database, setup)
-    server.psql(database, f"select pg_create_logical_replication_slot('{database}', 'pgoutput')")
+    further = ", " + said["slot"] if "slot" in said else ""
+    server.psql(database, f"select pg_create_logical_replication_slot('{database}', 'pgoutput'{further})")
+    options = said.get("options", "proto_version '1'")
     server.psql(database, changes)
     server.psql(database, END_MARK)
     name = f"pg{major}-{script.stem}"
-    frames = write(out / f"{name}.bin", Walsender(server.port, database).frames(database, "0/0"))
+    frames = write(out / f"{name}.bin", Walsender(server.port, database).frames(database, "0/0", options))
     if "again after" in said:
         commits = [frame[25:] for frame in frames if frame[:1] == b"w" and frame[25:26] == b"C"]
         end = struct.unpack(">Q", commits[int(said["again after"]) - 1][10:18])[0]
@@ -185,7 +191,7 @@ def record(server, script, major, out):
         wait = f"select 1 from pg_replication_slots where slot_name = '{database}' and not active"
         while not server.psql(database, wait):
             pass
-        write(out / f"{name}-again.bin", Walsender(server.port, database).frames(database, position))
+        write(out / f"{name}-again.bin", Walsender(server.port, database).frames(database, position, options))
 
 
 def main():
