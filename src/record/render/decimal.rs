@@ -69,7 +69,6 @@ fn scaled(
     let mut first = digits.len();
     while rest > 0 || first > digits.len() - scale - 1 {
         first -= 1;
-        #[expect(clippy::cast_possible_truncation, reason = "below ten")]
         let digit = (rest % 10) as u8;
         digits[first] = b'0' + digit;
         rest /= 10;

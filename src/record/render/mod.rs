@@ -305,7 +305,8 @@ fn point(x: f64, y: f64, out: &mut impl Primitive) {
 
 fn narrow<T: TryFrom<i64>>(value: i64) -> Result<T, ValueError> {
     T::try_from(value)
-        .map_err(|_| unrepresentable("the number is out of the published type's range"))
+        .ok()
+        .ok_or_else(|| unrepresentable("the number is out of the published type's range"))
 }
 
 fn unrepresentable(reason: &str) -> ValueError {

@@ -239,8 +239,6 @@ impl Line {
         let mut first = digits.len();
         while rest > 0 || first > digits.len() - width {
             first -= 1;
-            // A remainder of ten is one digit.
-            #[expect(clippy::cast_possible_truncation, reason = "below ten")]
             let digit = (rest % 10) as u8;
             digits[first] = b'0' + digit;
             rest /= 10;

@@ -494,11 +494,13 @@ proptest! {
     fn consecutive_days_are_consecutive_dates(days in -1_500_000_000_i128..1_500_000_000) {
         let spell_day = |days| spell(Scalar::Date(Instant::At(days)), &Render::IsoDate).unwrap();
         let (today, tomorrow) = (spell_day(days), spell_day(days + 1));
-        let day = |date: &str| date[date.len() - 4..date.len() - 2].parse::<u32>().unwrap();
+        let day = |date: &str| date.rsplit('-').next().unwrap().trim_end_matches("Z'")
+            .parse::<u32>().unwrap();
         prop_assert!(day(&tomorrow) == day(&today) + 1 || day(&tomorrow) == 1);
         // 400 Gregorian years are 146 097 days.
         let later = spell_day(days + 146_097);
-        prop_assert_eq!(&today[today.len() - 8..], &later[later.len() - 8..]);
+        let month_and_day = |date: &str| date.as_bytes()[date.len() - 8..].to_vec();
+        prop_assert_eq!(month_and_day(&today), month_and_day(&later));
     }
 
     #[test]
