@@ -1,24 +1,79 @@
-//! A table version and settings → what its changes become: shapes of records, by kind of change.
+//! Table version + settings → the records of every kind of change, compiled once.
 //!
-//! Compiled once per table version. Knows no format and no Kafka client. **Invariant:** every
-//! record's key has the plan's key schema, and every value that is not null its value schema.
+//! ```text
+//! change::TableVersion ─┐
+//! PlanSettings ─────────┼→ TablePlan: topic, schemas, and for each kind of change its records
+//! SourceBlock ──────────┘              (shapes whose leaves say where each value comes from)
+//! ```
+//!
+//! Knows no database, no format and no Kafka client. **Invariants:** nothing is decided per row that
+//! could be decided here; every use of a value that may not have been sent says what becomes of it.
+
+mod columns;
+mod control;
+mod envelope;
+mod fingerprint;
+mod headers;
+mod key;
+mod literal;
+mod names;
+mod placeholder;
+mod records;
+mod settings;
+mod source_block;
+mod topics;
+mod types;
+
+#[cfg(test)]
+mod golden_tests;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod type_tests;
 
 use std::sync::Arc;
 
-use crate::change::TableVersion;
+use crate::change::{ChangeKind, TableVersion};
+use crate::error::Fault;
 use crate::record::{RecordShape, Schema};
 
-/// What becomes of one table version's changes.
+pub use control::{ControlOrigin, ControlRecord, Provenance, control_record};
+pub use names::NameAdjustment;
+pub use placeholder::Placeholder;
+pub use settings::{
+    BeforeUnsent, BinaryMode, DecimalMode, Extensions, IntervalMode, Operation, OperationSet,
+    PlanSettings, TimeMode, UnavailablePolicy, ValueModes,
+};
+pub use source_block::{SourceBlock, SourceField};
+pub use topics::{table_topic, topic_collisions};
+
+/// Everything that the changes of one table version become.
 #[derive(Clone, Debug)]
 pub struct TablePlan {
-    /// The table version that it is for.
+    /// The version that it is compiled from.
     pub version: Arc<TableVersion>,
-    /// The topic of the table's records.
+    /// The topic of its records.
     pub topic: String,
-    /// The records that come out, by the change's kind (`ChangeKind as usize`).
-    pub kinds: [Vec<RecordShape>; 6],
-    /// The schema of the keys; `None`: the table has no key.
+    /// The records that come out of a change, by its kind; none: the operation is skipped.
+    pub kinds: [Vec<RecordShape>; ChangeKind::ALL.len()],
+    /// The key's schema; `None`: the table has no key, and keys are null.
     pub key_schema: Option<Arc<Schema>>,
-    /// The schema of the values.
+    /// The value's schema.
     pub value_schema: Arc<Schema>,
+}
+
+impl TablePlan {
+    /// Compiles a table version.
+    ///
+    /// # Errors
+    /// The table cannot be published so: names that collapse or are too long, or a record key that
+    /// deletes would not know. The fault names the table.
+    pub fn compile(
+        version: Arc<TableVersion>,
+        settings: &PlanSettings,
+        source: &SourceBlock,
+    ) -> Result<Self, Fault> {
+        let table = version.table.to_string();
+        records::compile(version, settings, source).map_err(|fault| fault.at_table(table))
+    }
 }

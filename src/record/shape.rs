@@ -76,6 +76,8 @@ pub struct Shape {
 pub enum Expression {
     /// The value of a leaf as text.
     Text(Leaf),
+    /// The record's number among the records of its message, as text.
+    Part,
     /// The names of those columns whose value was not sent, comma-separated.
     NamesOfUnsent(Vec<(Leaf, String)>),
 }

@@ -1,0 +1,290 @@
+//! Control records: what a table looked like from which change on, announced before its first row.
+//!
+//! One record for each version of a table: a baseline when it is first seen, then every difference.
+//! Knows no database: positions, identities and types are the source's own words, as text.
+//! **Invariants:** the id of a record is the same whenever the same version is announced again, so
+//! that readers can drop repeats; the schemas only ever gain nullable fields.
+
+use std::sync::{Arc, LazyLock};
+
+use crate::change::{Column, ColumnChange, ColumnDefault, TableChange, TableId, TableVersion};
+use crate::record::{Field, Kind, Literal, Schema};
+
+/// Where and how a table version was seen.
+#[derive(Clone, Copy, Debug)]
+pub struct ControlOrigin<'a> {
+    /// Which server: what stays the same when it is reached under another name.
+    pub system: &'a str,
+    /// Which database on it.
+    pub database: &'a str,
+    /// Which stream of its changes.
+    pub stream: &'a str,
+    /// The position of the transaction, in the source's notation; for a version that a snapshot
+    /// begins with, the snapshot's.
+    pub commit_position: &'a str,
+    /// The position after the transaction, if it has one.
+    pub end_position: Option<&'a str>,
+    /// The source's number of the transaction, if it has one.
+    pub transaction: Option<&'a str>,
+    /// The number of the message within its transaction.
+    pub sequence: u64,
+    /// Who says so.
+    pub provenance: Provenance,
+}
+
+/// Who says what a table looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provenance {
+    /// The stream of changes, at this very place.
+    Stream,
+    /// The catalogue, as of a snapshot.
+    Catalogue,
+}
+
+impl Provenance {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stream => "stream",
+            Self::Catalogue => "catalogue",
+        }
+    }
+}
+
+/// A control record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ControlRecord {
+    /// The key's schema.
+    pub key_schema: Arc<Schema>,
+    /// The key: the table.
+    pub key: Literal,
+    /// The value's schema.
+    pub value_schema: Arc<Schema>,
+    /// The value.
+    pub value: Literal,
+}
+
+/// The record that announces a version. Without a `before` and a `change` it is a baseline.
+pub fn control_record(
+    origin: &ControlOrigin<'_>,
+    before: Option<&TableVersion>,
+    after: &TableVersion,
+    change: Option<&TableChange>,
+) -> ControlRecord {
+    let (kind, class) =
+        change.map_or(("baseline", "baseline"), |change| (change.kind, change.class.as_str()));
+    let changes = change.map_or(&[][..], |change| &change.columns);
+    let value = Literal::Struct(vec![
+        text(identifier(origin, after)),
+        number(after.epoch),
+        text(kind),
+        position(origin),
+        text(origin.provenance.as_str()),
+        relation(after),
+        before.map_or(Literal::Null, description),
+        description(after),
+        Literal::Array(changes.iter().map(column_change).collect()),
+        text(class),
+        text("forward"),
+        text("forwarded"),
+    ]);
+    let (key_schema, value_schema) = (&SCHEMAS.0, &SCHEMAS.1);
+    ControlRecord {
+        key_schema: Arc::clone(key_schema),
+        key: key(origin, &after.table),
+        value_schema: Arc::clone(value_schema),
+        value,
+    }
+}
+
+/// The same place in the same stream gives the same id.
+fn identifier(origin: &ControlOrigin<'_>, version: &TableVersion) -> String {
+    let ControlOrigin { system, stream, commit_position, sequence, .. } = origin;
+    format!("{system}:{stream}:{}:{commit_position}:{sequence}", version.native_id)
+}
+
+fn key(origin: &ControlOrigin<'_>, table: &TableId) -> Literal {
+    Literal::Struct(vec![
+        text(origin.system),
+        text(origin.database),
+        text(&table.namespace),
+        text(&table.name),
+    ])
+}
+
+fn position(origin: &ControlOrigin<'_>) -> Literal {
+    Literal::Struct(vec![
+        text(origin.stream),
+        text(origin.commit_position),
+        optional(origin.end_position),
+        optional(origin.transaction),
+        number(origin.sequence),
+    ])
+}
+
+fn relation(version: &TableVersion) -> Literal {
+    Literal::Struct(vec![
+        text(version.native_id.to_string()),
+        text(&version.table.namespace),
+        text(&version.table.name),
+        text(&version.identity),
+    ])
+}
+
+fn description(version: &TableVersion) -> Literal {
+    let name = |index: &usize| version.columns.get(*index).map(|column| text(&column.name));
+    Literal::Struct(vec![
+        text(&version.table.namespace),
+        text(&version.table.name),
+        number(version.epoch),
+        text(format!("{:016x}", version.fingerprint)),
+        text(&version.identity),
+        Literal::Array(version.key.iter().filter_map(name).collect()),
+        Literal::Array(version.columns.iter().map(column).collect()),
+        optional(version.comment.as_deref()),
+    ])
+}
+
+fn column(column: &Column) -> Literal {
+    let default = column.default.as_ref().map(|default| match default {
+        ColumnDefault::Literal(raw) => ("literal", Some(String::from_utf8_lossy(raw))),
+        ColumnDefault::Computed => ("computed", None),
+    });
+    Literal::Struct(vec![
+        text(&column.name),
+        text(&column.native.name),
+        Literal::Int(column.native.id.into()),
+        Literal::Int(column.native.modifier.into()),
+        Literal::Boolean(column.identity),
+        Literal::Boolean(column.nullable),
+        optional(default.as_ref().map(|(kind, _)| *kind)),
+        optional(default.as_ref().and_then(|(_, literal)| literal.as_deref())),
+        optional(column.comment.as_deref()),
+    ])
+}
+
+fn column_change(change: &ColumnChange) -> Literal {
+    Literal::Struct(vec![
+        text(&change.column),
+        text(change.kind),
+        optional(change.from.as_deref()),
+        optional(change.to.as_deref()),
+        text(change.class.as_str()),
+    ])
+}
+
+fn text(text: impl Into<String>) -> Literal {
+    Literal::String(text.into())
+}
+
+fn optional(value: Option<&str>) -> Literal {
+    value.map_or(Literal::Null, text)
+}
+
+/// Counters stay far below the limit.
+fn number(value: u64) -> Literal {
+    Literal::Int(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+/// Schemas of key and value.
+static SCHEMAS: LazyLock<(Arc<Schema>, Arc<Schema>)> = LazyLock::new(|| {
+    let string = || Schema::new(Kind::String);
+    let long = || Schema::new(Kind::Int64);
+    let boolean = || Schema::new(Kind::Boolean);
+    let table = Arc::new(structure(
+        "Table",
+        vec![
+            ("namespace", string()),
+            ("table", string()),
+            ("epoch", long()),
+            ("fingerprint", string()),
+            ("identity", string()),
+            ("key", list(string())),
+            (
+                "columns",
+                list(structure(
+                    "Column",
+                    vec![
+                        ("name", string()),
+                        ("type", string()),
+                        ("type_id", long()),
+                        ("type_modifier", Schema::new(Kind::Int32)),
+                        ("identity", boolean()),
+                        ("nullable", boolean()),
+                        ("default_kind", string().optional()),
+                        ("default_literal", string().optional()),
+                        ("comment", string().optional()),
+                    ],
+                )),
+            ),
+            ("comment", string().optional()),
+        ],
+    ));
+    let position = structure(
+        "Position",
+        vec![
+            ("stream", string()),
+            ("commit", string()),
+            ("end", string().optional()),
+            ("transaction", string().optional()),
+            ("sequence", long()),
+        ],
+    );
+    let relation = structure(
+        "Relation",
+        vec![
+            ("native_id", string()),
+            ("namespace", string()),
+            ("table", string()),
+            ("identity", string()),
+        ],
+    );
+    let column_change = structure(
+        "ColumnChange",
+        vec![
+            ("column", string()),
+            ("kind", string()),
+            ("from", string().optional()),
+            ("to", string().optional()),
+            ("class", string()),
+        ],
+    );
+    let value = structure(
+        "Change",
+        vec![
+            ("id", string()),
+            ("epoch", long()),
+            ("kind", string()),
+            ("position", position),
+            ("provenance", string()),
+            ("relation", relation),
+            ("before", (*table).clone().optional()),
+            ("after", (*table).clone()),
+            ("changes", list(column_change)),
+            ("class", string()),
+            ("mode", string()),
+            ("action", string()),
+        ],
+    );
+    let key = structure(
+        "Key",
+        vec![
+            ("system", string()),
+            ("database", string()),
+            ("namespace", string()),
+            ("table", string()),
+        ],
+    );
+    (Arc::new(key), Arc::new(value))
+});
+
+fn structure(name: &str, fields: Vec<(&str, Schema)>) -> Schema {
+    let fields = fields
+        .into_iter()
+        .map(|(name, schema)| Field { name: name.to_owned(), schema: Arc::new(schema) })
+        .collect();
+    Schema::new(Kind::Struct(fields)).named(format!("io.tidegate.schema.{name}"), Some(1))
+}
+
+fn list(items: Schema) -> Schema {
+    Schema::new(Kind::Array(Arc::new(items)))
+}

@@ -1,0 +1,87 @@
+//! Headers of a record: the other key of a key change, and what goes beyond Debezium's envelope.
+//!
+//! Knows no database; the name under which the source's position goes is the source's own.
+//! **Invariant:** whatever a value holds that the source did not send is named here.
+
+use super::settings::Extensions;
+use crate::record::{Expression, Guard, HeaderShape, HeaderValue, Leaf, Shape};
+
+/// Number of the table version.
+const EPOCH: &str = "__tidegate.epoch";
+/// Number of the change's message in its transaction.
+const SEQUENCE: &str = "__tidegate.tx_seq";
+/// Number of the record among those of its message.
+const PART: &str = "__tidegate.part";
+/// Columns whose value in this record is a marker, a filling or a null because it was not sent.
+const UNAVAILABLE: &str = "__tidegate.unavailable";
+/// The record is the first of its key and not complete: it cannot be merged with an earlier one.
+const UNMERGEABLE: &str = "__tidegate.unmergeable";
+/// On the delete of a key change: the key that the row has now.
+pub(super) const NEW_KEY: &str = "__debezium.newkey";
+/// On the create of a key change: the key that the row had.
+pub(super) const OLD_KEY: &str = "__debezium.oldkey";
+
+/// What the headers of a table's records have in common.
+#[derive(Debug)]
+pub(super) struct Headers<'a> {
+    /// Whether there are any beyond Debezium's.
+    pub(super) extensions: Extensions,
+    /// The number of the table version.
+    pub(super) epoch: u64,
+    /// The key of the header with the position of the change's transaction.
+    pub(super) position: &'a str,
+}
+
+/// What a record's value does not know.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unknown {
+    /// Columns that may not have been sent, with their published names.
+    pub(super) columns: Vec<(Leaf, String)>,
+    /// Whether the record is the first of its key.
+    pub(super) first: bool,
+}
+
+impl Headers<'_> {
+    /// The headers of one record. `other_key` is the link of a key change.
+    pub(super) fn of(
+        &self,
+        other_key: Option<(&str, Shape)>,
+        unknown: &Unknown,
+    ) -> Vec<HeaderShape> {
+        let mut headers = Vec::new();
+        if let Some((name, shape)) = other_key {
+            headers.push(always(name, HeaderValue::Struct(shape)));
+        }
+        if self.extensions == Extensions::None {
+            return headers;
+        }
+        let text = |leaf| HeaderValue::Expression(Expression::Text(leaf));
+        headers.extend([
+            always(EPOCH, HeaderValue::Constant(self.epoch.to_string())),
+            always(self.position, text(Leaf::CommitPosition)),
+            always(SEQUENCE, text(Leaf::Sequence)),
+            always(PART, HeaderValue::Expression(Expression::Part)),
+        ]);
+        if unknown.columns.is_empty() {
+            return headers;
+        }
+        let leaves = || unknown.columns.iter().map(|(leaf, _)| leaf.clone()).collect();
+        headers.push(HeaderShape {
+            name: UNAVAILABLE.to_owned(),
+            value: HeaderValue::Expression(Expression::NamesOfUnsent(unknown.columns.clone())),
+            guard: Guard::AnyUnsent(leaves()),
+        });
+        if unknown.first {
+            headers.push(HeaderShape {
+                name: UNMERGEABLE.to_owned(),
+                value: HeaderValue::Constant("true".to_owned()),
+                guard: Guard::AnyUnsent(leaves()),
+            });
+        }
+        headers
+    }
+}
+
+fn always(name: &str, value: HeaderValue) -> HeaderShape {
+    HeaderShape { name: name.to_owned(), value, guard: Guard::Always }
+}

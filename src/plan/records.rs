@@ -1,0 +1,305 @@
+//! Which records a change of each kind becomes.
+//!
+//! | kind | records |
+//! |---|---|
+//! | read, create | `r`, `c` |
+//! | update | `u` |
+//! | key change | `d` of the old key, tombstone, `c` of the new key |
+//! | delete | `d`, tombstone |
+//! | truncate | `t` with a null key |
+//!
+//! Knows no database. **Invariants:** a record has a null key only if the table has none (or it is
+//! a truncate); a tombstone never has one; a create, update or read never shows an image that it
+//! would have to guess.
+
+use std::sync::Arc;
+
+use super::TablePlan;
+use super::columns::{PublishedColumn, published_columns};
+use super::envelope::{Envelope, Parts};
+use super::headers::{Headers, NEW_KEY, OLD_KEY, Unknown};
+use super::key::RecordKey;
+use super::settings::{BeforeUnsent, Operation, PlanSettings, UnavailablePolicy};
+use super::source_block::SourceBlock;
+use super::topics::table_topic;
+use crate::change::{BeforeImage, ChangeKind, TableVersion};
+use crate::error::{Code, Fault};
+use crate::record::{Guard, Leaf, RecordShape, Schema, Shape, Unsent};
+
+/// Uses of a value, as a fault names them where it was not sent.
+const SNAPSHOT_ROW: &str = "a row of a snapshot";
+const IDENTITY: &str = "the identity of the row before the change";
+const FULL_IMAGE: &str = "a full image of the row before the change";
+const NO_ROOM: &str = "a column whose type has no value left to mark it with";
+const POLICY: &str = "a row under the policy that refuses such values";
+
+/// Compiles a table version.
+pub(super) fn compile(
+    version: Arc<TableVersion>,
+    settings: &PlanSettings,
+    source: &SourceBlock,
+) -> Result<TablePlan, Fault> {
+    check_indexes(&version)?;
+    check_key(&version)?;
+    let topic = table_topic(settings, &version.table)?;
+    let columns = published_columns(&version, settings)?;
+    let key = RecordKey::build(&topic, settings.schema_names, &columns, &version.key);
+    let envelope = Envelope::build(Parts {
+        topic: &topic,
+        names: settings.schema_names,
+        columns: &columns,
+        always_known: (settings.before_unsent == BeforeUnsent::Null).then_some(&version.key[..]),
+        source: source.shape(&version.table)?,
+    });
+    let compiler = Compiler {
+        version: &version,
+        settings,
+        columns: &columns,
+        topic: &topic,
+        key: key.as_ref(),
+        envelope: &envelope,
+        headers: Headers {
+            extensions: settings.extensions,
+            epoch: version.epoch,
+            position: &source.position_header,
+        },
+    };
+    let kinds = ChangeKind::ALL.map(|kind| compiler.records(kind));
+    let value_schema = Arc::clone(&envelope.schema);
+    Ok(TablePlan { topic, kinds, key_schema: key.map(|key| key.schema), value_schema, version })
+}
+
+fn check_indexes(version: &TableVersion) -> Result<(), Fault> {
+    let identity: &[usize] = match &version.before_image {
+        BeforeImage::Key(identity) => identity,
+        BeforeImage::Full | BeforeImage::None => &[],
+    };
+    match version.key.iter().chain(identity).find(|index| **index >= version.columns.len()) {
+        Some(index) => {
+            Err(Code::Internal.fault(format!("the table has no column of the index {index}")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A key-only image must hold the record key, or a delete could not say which record it deletes.
+fn check_key(version: &TableVersion) -> Result<(), Fault> {
+    let BeforeImage::Key(identity) = &version.before_image else {
+        return Ok(());
+    };
+    match version.key.iter().find(|index| !identity.contains(index)) {
+        Some(index) => {
+            let column = version.columns.get(*index).map_or("", |column| column.name.as_str());
+            Err(Code::SourceReplicaIdentity
+                .fault(
+                    "the record key holds a column that the source does not send with deletes \
+                     and changes of the key",
+                )
+                .at_column(column)
+                .hint(
+                    "Key the records by the columns of the table's identity, or make the source \
+                     send the whole row (REPLICA IDENTITY FULL).",
+                ))
+        }
+        None => Ok(()),
+    }
+}
+
+struct Compiler<'a> {
+    version: &'a TableVersion,
+    settings: &'a PlanSettings,
+    columns: &'a [PublishedColumn],
+    topic: &'a str,
+    key: Option<&'a RecordKey>,
+    envelope: &'a Envelope,
+    headers: Headers<'a>,
+}
+
+impl Compiler<'_> {
+    fn records(&self, kind: ChangeKind) -> Vec<RecordShape> {
+        let operation = match kind {
+            ChangeKind::Read => None,
+            ChangeKind::Create => Some(Operation::Create),
+            ChangeKind::Update | ChangeKind::KeyChange => Some(Operation::Update),
+            ChangeKind::Delete => Some(Operation::Delete),
+            ChangeKind::Truncate => Some(Operation::Truncate),
+        };
+        if operation.is_some_and(|operation| self.settings.skipped.contains(operation)) {
+            return Vec::new();
+        }
+        match kind {
+            ChangeKind::Read => vec![self.read()],
+            ChangeKind::Create => vec![self.create(None)],
+            ChangeKind::Update => vec![self.update()],
+            // Without a key there is nothing to move from and to.
+            ChangeKind::KeyChange if self.key.is_none() => vec![self.update()],
+            ChangeKind::KeyChange => {
+                let other = |name, image| Some((name, self.key_shape(image)?));
+                let mut records = self.delete(other(NEW_KEY, Leaf::After));
+                records.push(self.create(other(OLD_KEY, Leaf::Before)));
+                records
+            }
+            ChangeKind::Delete => self.delete(None),
+            ChangeKind::Truncate => vec![self.truncate()],
+        }
+    }
+
+    fn read(&self) -> RecordShape {
+        let after =
+            self.copies(&self.envelope.after, Leaf::After, |_, _| Unsent::Refuse(SNAPSHOT_ROW));
+        RecordShape {
+            topic: self.topic.to_owned(),
+            key: self.key_shape(Leaf::After),
+            value: Some(self.envelope.shape("r", None, Some(after))),
+            headers: self.headers.of(None, &Unknown::default()),
+            guard: Guard::Always,
+        }
+    }
+
+    fn create(&self, old_key: Option<(&str, Shape)>) -> RecordShape {
+        let unknown = Unknown { columns: self.unknown_after(), first: true };
+        RecordShape {
+            topic: self.topic.to_owned(),
+            key: self.key_shape(Leaf::After),
+            value: Some(self.envelope.shape("c", None, Some(self.after()))),
+            headers: self.headers.of(old_key, &unknown),
+            guard: Guard::Always,
+        }
+    }
+
+    fn update(&self) -> RecordShape {
+        // A key-only image of the row before comes with a change of the key, hardly ever without.
+        let before = match self.version.before_image {
+            BeforeImage::Full => Some(self.before()),
+            BeforeImage::Key(_) | BeforeImage::None => None,
+        };
+        let unknown = Unknown { columns: self.unknown_after(), first: false };
+        RecordShape {
+            topic: self.topic.to_owned(),
+            key: self.key_shape(Leaf::After),
+            value: Some(self.envelope.shape("u", before, Some(self.after()))),
+            headers: self.headers.of(None, &unknown),
+            guard: Guard::Always,
+        }
+    }
+
+    /// A delete and its tombstone.
+    fn delete(&self, new_key: Option<(&str, Shape)>) -> Vec<RecordShape> {
+        let unknown = Unknown { columns: self.unknown_before(), first: false };
+        let delete = RecordShape {
+            topic: self.topic.to_owned(),
+            key: self.key_shape(Leaf::Before),
+            value: Some(self.envelope.shape("d", Some(self.before()), None)),
+            headers: self.headers.of(new_key.clone(), &unknown),
+            guard: Guard::Always,
+        };
+        if !self.settings.tombstones_on_delete || self.key.is_none() {
+            return vec![delete];
+        }
+        let tombstone = RecordShape {
+            value: None,
+            headers: self.headers.of(new_key, &Unknown::default()),
+            ..delete.clone()
+        };
+        vec![delete, tombstone]
+    }
+
+    fn truncate(&self) -> RecordShape {
+        RecordShape {
+            topic: self.topic.to_owned(),
+            key: None,
+            value: Some(self.envelope.shape("t", None, None)),
+            headers: self.headers.of(None, &Unknown::default()),
+            guard: Guard::Always,
+        }
+    }
+
+    fn key_shape(&self, image: fn(usize) -> Leaf) -> Option<Shape> {
+        self.key.map(|key| key.shape(self.columns, image))
+    }
+
+    /// The row after; what was not sent is marked.
+    fn after(&self) -> Vec<Shape> {
+        self.copies(&self.envelope.after, Leaf::After, |_, column| {
+            match (self.settings.unavailable, &column.marker) {
+                (UnavailablePolicy::Refuse, _) => Unsent::Refuse(POLICY),
+                (UnavailablePolicy::Mark, None) => Unsent::Refuse(NO_ROOM),
+                (UnavailablePolicy::Mark, Some(marker)) => Unsent::Stamp(marker.clone()),
+            }
+        })
+    }
+
+    /// The row before, as far as the source sends it.
+    fn before(&self) -> Vec<Shape> {
+        self.copies(&self.envelope.before, Leaf::Before, |index, column| {
+            if self.version.before_image == BeforeImage::Full {
+                return Unsent::Refuse(FULL_IMAGE);
+            }
+            if self.is_identity(index) {
+                return Unsent::Refuse(IDENTITY);
+            }
+            match (self.settings.before_unsent, &column.filling) {
+                (BeforeUnsent::Fill, Some(filling)) if !column.schema.optional => {
+                    Unsent::Stamp(filling.clone())
+                }
+                (BeforeUnsent::Fill, None) if !column.schema.optional => Unsent::Refuse(NO_ROOM),
+                (BeforeUnsent::Null | BeforeUnsent::Fill, _) => Unsent::Null,
+            }
+        })
+    }
+
+    /// Copies of all columns into the fields of a row's schema.
+    fn copies(
+        &self,
+        row: &Schema,
+        image: fn(usize) -> Leaf,
+        unsent: impl Fn(usize, &PublishedColumn) -> Unsent,
+    ) -> Vec<Shape> {
+        row.fields()
+            .iter()
+            .zip(self.columns)
+            .enumerate()
+            .map(|(index, (field, column))| {
+                column.copy(&field.schema, image(index), unsent(index, column))
+            })
+            .collect()
+    }
+
+    /// The columns of the row after that may hold a marker.
+    fn unknown_after(&self) -> Vec<(Leaf, String)> {
+        if self.settings.unavailable == UnavailablePolicy::Refuse {
+            return Vec::new();
+        }
+        self.named(Leaf::After, |_, column| column.marker.is_some())
+    }
+
+    /// The columns of the row before that the source may not have sent.
+    fn unknown_before(&self) -> Vec<(Leaf, String)> {
+        if self.version.before_image == BeforeImage::Full {
+            return Vec::new();
+        }
+        self.named(Leaf::Before, |index, _| !self.is_identity(index))
+    }
+
+    fn named(
+        &self,
+        image: fn(usize) -> Leaf,
+        counts: impl Fn(usize, &PublishedColumn) -> bool,
+    ) -> Vec<(Leaf, String)> {
+        self.columns
+            .iter()
+            .enumerate()
+            .filter(|(index, column)| counts(*index, column))
+            .map(|(index, column)| (image(index), column.name.clone()))
+            .collect()
+    }
+
+    /// Whether the column is part of every image of the row before.
+    fn is_identity(&self, index: usize) -> bool {
+        match &self.version.before_image {
+            BeforeImage::Full => true,
+            BeforeImage::Key(identity) => identity.contains(&index),
+            BeforeImage::None => self.version.key.contains(&index),
+        }
+    }
+}

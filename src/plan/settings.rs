@@ -1,0 +1,358 @@
+//! What a plan is told: how values, names, topics and records are to look.
+//!
+//! Made by `config`, typed; nothing here is a string that still has to be understood. Knows no
+//! database. **Invariant:** everything here that changes a published byte is part of
+//! [`PlanSettings::fingerprint`].
+
+use super::fingerprint::Fingerprint;
+use super::names::NameAdjustment;
+use super::placeholder::Placeholder;
+use crate::error::{Code, Fault};
+
+/// How the changes of a connector become records.
+#[derive(Clone, Debug)]
+pub struct PlanSettings {
+    /// `topic.prefix`.
+    pub topic_prefix: String,
+    /// `topic.delimiter`, between prefix, namespace and table.
+    pub topic_delimiter: String,
+    /// How values look.
+    pub values: ValueModes,
+    /// `schema.name.adjustment.mode`.
+    pub schema_names: NameAdjustment,
+    /// `field.name.adjustment.mode`.
+    pub field_names: NameAdjustment,
+    /// `tombstones.on.delete`.
+    pub tombstones_on_delete: bool,
+    /// `skipped.operations`.
+    pub skipped: OperationSet,
+    /// `before.unsent`.
+    pub before_unsent: BeforeUnsent,
+    /// What the after-image does with a value that was not sent.
+    pub unavailable: UnavailablePolicy,
+    /// `envelope.extensions`.
+    pub extensions: Extensions,
+}
+
+/// How values look.
+#[derive(Clone, Debug)]
+pub struct ValueModes {
+    /// `decimal.handling.mode`.
+    pub decimal: DecimalMode,
+    /// `time.precision.mode`.
+    pub time: TimeMode,
+    /// `interval.handling.mode`.
+    pub interval: IntervalMode,
+    /// `binary.handling.mode`.
+    pub binary: BinaryMode,
+    /// `money.fraction.digits`.
+    pub money_fraction_digits: u8,
+    /// `unavailable.value.placeholder`.
+    pub placeholder: Placeholder,
+}
+
+impl PlanSettings {
+    /// The defaults: Debezium's, except where a guess would be published as a fact.
+    pub fn new(topic_prefix: impl Into<String>) -> Self {
+        Self {
+            topic_prefix: topic_prefix.into(),
+            topic_delimiter: ".".to_owned(),
+            values: ValueModes::default(),
+            schema_names: NameAdjustment::None,
+            field_names: NameAdjustment::None,
+            tombstones_on_delete: true,
+            skipped: OperationSet::default(),
+            before_unsent: BeforeUnsent::Null,
+            unavailable: UnavailablePolicy::Mark,
+            extensions: Extensions::Headers,
+        }
+    }
+
+    /// Refuses combinations under which a marked or filled-in value could not be told from a real
+    /// one.
+    ///
+    /// # Errors
+    /// [`Code::ConfigInvalid`] naming both settings.
+    pub fn check(&self) -> Result<(), Fault> {
+        if self.extensions != Extensions::None {
+            return Ok(());
+        }
+        if self.unavailable == UnavailablePolicy::Mark {
+            return Err(Code::ConfigInvalid.fault(
+                "envelope.extensions=none leaves no place that says which values were not sent; \
+                 it needs the policy that refuses them",
+            ));
+        }
+        if self.before_unsent == BeforeUnsent::Fill {
+            return Err(Code::ConfigInvalid.fault(
+                "envelope.extensions=none leaves no place that says which values before.unsent=fill \
+                 has made up",
+            ));
+        }
+        Ok(())
+    }
+
+    /// A hash over everything that changes bytes. Stable across restarts, machines and versions of
+    /// this program, unless a version publishes other bytes for the same settings.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hash = Fingerprint::new();
+        // Raised when the same settings begin to give other bytes.
+        hash.number(1);
+        hash.text(&self.topic_prefix);
+        hash.text(&self.topic_delimiter);
+        hash.text(self.values.decimal.as_str());
+        hash.text(self.values.time.as_str());
+        hash.text(self.values.interval.as_str());
+        hash.text(self.values.binary.as_str());
+        hash.number(self.values.money_fraction_digits.into());
+        hash.bytes(self.values.placeholder.bytes());
+        hash.text(self.schema_names.as_str());
+        hash.text(self.field_names.as_str());
+        hash.number(self.tombstones_on_delete.into());
+        hash.number(self.skipped.0.into());
+        hash.text(self.before_unsent.as_str());
+        hash.text(self.unavailable.as_str());
+        hash.text(self.extensions.as_str());
+        hash.finish()
+    }
+}
+
+impl Default for ValueModes {
+    fn default() -> Self {
+        Self {
+            decimal: DecimalMode::Precise,
+            time: TimeMode::Adaptive,
+            interval: IntervalMode::Numeric,
+            binary: BinaryMode::Bytes,
+            money_fraction_digits: 2,
+            placeholder: Placeholder::default(),
+        }
+    }
+}
+
+/// An enum whose variants are words of the configuration.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)+
+        }
+
+        impl $name {
+            /// Every value, in the order of the documentation.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The word in the configuration.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)+ }
+            }
+
+            /// The value of a word.
+            pub fn from_word(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|value| value.as_str() == word)
+            }
+        }
+    };
+}
+pub(super) use words;
+
+words! {
+    /// `decimal.handling.mode`: exact decimals.
+    DecimalMode {
+        /// Unscaled bytes: Connect's `Decimal`, or Debezium's `VariableScaleDecimal`.
+        Precise = "precise",
+        /// The nearest double; beyond a double's range is refused.
+        Double = "double",
+        /// Plain text.
+        String = "string",
+    }
+}
+
+words! {
+    /// `time.precision.mode`: dates, times and timestamps without zone. A value that the unit
+    /// cannot hold exactly is refused, never rounded or wrapped.
+    TimeMode {
+        /// Milliseconds for columns of up to three digits, else microseconds.
+        Adaptive = "adaptive",
+        /// The same, but every time of day in microseconds.
+        AdaptiveTimeMicroseconds = "adaptive_time_microseconds",
+        /// Connect's own types, in milliseconds: fit for columns of up to three digits.
+        Connect = "connect",
+        /// Microseconds.
+        Microseconds = "microseconds",
+        /// Nanoseconds: years 1677 to 2262.
+        Nanoseconds = "nanoseconds",
+        /// ISO 8601 text in UTC.
+        IsoString = "isostring",
+    }
+}
+
+words! {
+    /// `interval.handling.mode`.
+    IntervalMode {
+        /// Microseconds, a month being 30.4375 days.
+        Numeric = "numeric",
+        /// ISO 8601 text, exact.
+        String = "string",
+    }
+}
+
+words! {
+    /// `binary.handling.mode`.
+    BinaryMode {
+        /// Bytes.
+        Bytes = "bytes",
+        /// Base64 text.
+        Base64 = "base64",
+        /// Base64 text in the URL-safe alphabet.
+        Base64UrlSafe = "base64-url-safe",
+        /// Hexadecimal text.
+        Hex = "hex",
+    }
+}
+
+words! {
+    /// `before.unsent`: columns that a key-only image of the row before does not carry.
+    BeforeUnsent {
+        /// Null. Where that needs nullable fields, `before` has a record type of its own.
+        Null = "null",
+        /// Debezium's: the default or the type's zero where null is not allowed.
+        Fill = "fill",
+    }
+}
+
+words! {
+    /// A value of the row after that the source did not send.
+    UnavailablePolicy {
+        /// The type's marker, named in a header.
+        Mark = "mark",
+        /// A coded stop.
+        Refuse = "refuse",
+    }
+}
+
+words! {
+    /// `envelope.extensions`: where what goes beyond Debezium's envelope is put.
+    Extensions {
+        /// In headers.
+        Headers = "headers",
+        /// Nowhere.
+        None = "none",
+    }
+}
+
+words! {
+    /// An operation that can be skipped, by its letter in the envelope.
+    Operation {
+        /// A row appeared.
+        Create = "c",
+        /// A row changed, its key too or not.
+        Update = "u",
+        /// A row went.
+        Delete = "d",
+        /// All rows went.
+        Truncate = "t",
+    }
+}
+
+/// A set of operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OperationSet(u8);
+
+impl OperationSet {
+    /// None of them.
+    pub const EMPTY: Self = Self(0);
+
+    /// Adds one.
+    #[must_use]
+    pub const fn with(self, operation: Operation) -> Self {
+        Self(self.0 | 1 << operation as u8)
+    }
+
+    /// Whether it is among them.
+    pub const fn contains(self, operation: Operation) -> bool {
+        self.0 & 1 << operation as u8 != 0
+    }
+}
+
+/// Debezium's default of `skipped.operations`: truncates.
+impl Default for OperationSet {
+    fn default() -> Self {
+        Self::EMPTY.with(Operation::Truncate)
+    }
+}
+
+impl FromIterator<Operation> for OperationSet {
+    fn from_iter<I: IntoIterator<Item = Operation>>(operations: I) -> Self {
+        operations.into_iter().fold(Self::EMPTY, Self::with)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_read_back() {
+        assert_eq!(TimeMode::from_word("isostring"), Some(TimeMode::IsoString));
+        assert_eq!(TimeMode::from_word("structured"), None);
+        for mode in BinaryMode::ALL {
+            assert_eq!(BinaryMode::from_word(mode.as_str()), Some(*mode));
+        }
+    }
+
+    #[test]
+    fn only_truncates_are_skipped_by_default() {
+        let skipped = OperationSet::default();
+        assert!(skipped.contains(Operation::Truncate) && !skipped.contains(Operation::Create));
+        let some: OperationSet = [Operation::Update, Operation::Delete].into_iter().collect();
+        assert!(some.contains(Operation::Delete) && !some.contains(Operation::Truncate));
+    }
+
+    #[test]
+    fn without_extensions_nothing_may_be_marked_or_made_up() {
+        let mut settings = PlanSettings::new("shop");
+        assert_eq!(settings.check(), Ok(()));
+        settings.extensions = Extensions::None;
+        assert_eq!(settings.check().unwrap_err().code(), Code::ConfigInvalid);
+        settings.unavailable = UnavailablePolicy::Refuse;
+        assert_eq!(settings.check(), Ok(()));
+        settings.before_unsent = BeforeUnsent::Fill;
+        assert_eq!(settings.check().unwrap_err().code(), Code::ConfigInvalid);
+    }
+
+    #[test]
+    fn every_setting_changes_the_fingerprint() {
+        let base = PlanSettings::new("shop");
+        let changes: &[fn(&mut PlanSettings)] = &[
+            |s| s.topic_prefix = "other".to_owned(),
+            |s| s.topic_delimiter = "-".to_owned(),
+            |s| s.values.decimal = DecimalMode::String,
+            |s| s.values.time = TimeMode::Connect,
+            |s| s.values.interval = IntervalMode::String,
+            |s| s.values.binary = BinaryMode::Hex,
+            |s| s.values.money_fraction_digits = 3,
+            |s| s.values.placeholder = Placeholder::parse("gone").unwrap(),
+            |s| s.schema_names = NameAdjustment::Avro,
+            |s| s.field_names = NameAdjustment::Avro,
+            |s| s.tombstones_on_delete = false,
+            |s| s.skipped = OperationSet::EMPTY,
+            |s| s.before_unsent = BeforeUnsent::Fill,
+            |s| s.unavailable = UnavailablePolicy::Refuse,
+            |s| s.extensions = Extensions::None,
+        ];
+        let mut seen = std::collections::HashSet::from([base.fingerprint()]);
+        for change in changes {
+            let mut settings = base.clone();
+            change(&mut settings);
+            assert!(seen.insert(settings.fingerprint()), "{settings:?}");
+        }
+        assert_eq!(base.fingerprint(), PlanSettings::new("shop").fingerprint());
+    }
+
+    #[test]
+    fn the_fingerprint_of_the_defaults_never_changes_by_itself() {
+        assert_eq!(PlanSettings::new("shop").fingerprint(), 0xdb31_5370_63e9_cbb7);
+    }
+}
