@@ -57,6 +57,8 @@ struct HeaderWriter {
 enum Content {
     Constant(Box<str>),
     Text(Input),
+    /// The record's number among those of its message.
+    Part,
     NamesOfUnsent(Box<[(Input, String)]>),
     Struct(Program<Json>),
 }
@@ -176,7 +178,7 @@ impl RecordWriter {
         let key = side(self.key.as_ref(), event, batch)?;
         let value = side(self.value.as_ref(), event, batch)?;
         for header in &self.headers {
-            header.write(event, batch)?;
+            header.write(event, part, batch)?;
         }
         batch.push(Record {
             topic: self.topic,
@@ -213,13 +215,13 @@ fn side(
 }
 
 impl HeaderWriter {
-    fn write(&self, event: &Event<'_>, batch: &mut Batch) -> Result<(), Failure> {
+    fn write(&self, event: &Event<'_>, part: u32, batch: &mut Batch) -> Result<(), Failure> {
         if self.guard.as_ref().is_some_and(|guard| !guard.passes(event)) {
             return Ok(());
         }
         let name = batch.append(self.name.as_bytes());
         let start = batch.mark();
-        let written = self.content.write(event, batch.arena())?;
+        let written = self.content.write(event, part, batch.arena())?;
         let value = written.then(|| Span { start, end: batch.mark() });
         batch.push_header(Header { name, value });
         Ok(())
@@ -228,8 +230,9 @@ impl HeaderWriter {
 
 impl Content {
     /// Appends the header's value; `false`: it is null.
-    fn write(&self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<bool, Failure> {
+    fn write(&self, event: &Event<'_>, part: u32, out: &mut Vec<u8>) -> Result<bool, Failure> {
         match self {
+            Self::Part => super::json::text::append_integer(out, part.into()),
             Self::Constant(text) => out.extend_from_slice(text.as_bytes()),
             Self::Struct(program) => program.run(event, out)?,
             Self::NamesOfUnsent(columns) => {
@@ -313,6 +316,7 @@ impl Compiler<'_> {
                 check_text(leaf, columns)?;
                 Content::Text(Input::compile(leaf, columns)?)
             }
+            HeaderValue::Expression(Expression::Part) => Content::Part,
             HeaderValue::Expression(Expression::NamesOfUnsent(names)) => Content::NamesOfUnsent(
                 names
                     .iter()
