@@ -94,32 +94,39 @@ impl<'a> Scan<'a> {
         Some(scratch)
     }
 
+    /// Takes that many bytes.
+    pub(super) fn take<const N: usize>(&mut self) -> Option<&'a [u8; N]> {
+        let (taken, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
+        Some(taken)
+    }
+
     /// Takes exactly two digits.
     pub(super) fn two_digits(&mut self) -> Option<u32> {
-        let (&[tens, ones], rest) = self.rest.split_first_chunk()?;
-        self.rest = rest;
-        Some(small(tens)?.wrapping_mul(10).wrapping_add(small(ones)?))
+        self.take().copied().and_then(pair)
     }
 
     /// Takes `.` and one to six digits, as millionths; without a point: 0.
     pub(super) fn micros(&mut self) -> Option<u32> {
+        const UNITS: [u32; 6] = [100_000, 10_000, 1_000, 100, 10, 1];
         if !self.eat(b'.') {
             return Some(0);
         }
-        let mut value = 0_u32;
-        // Never above 999 999, so that nothing wraps.
-        let mut unit = 100_000_u32;
-        value = value.wrapping_add(small(self.next()?)?.wrapping_mul(unit));
-        while let Some(next) = self.peek().and_then(small) {
-            unit = unit.wrapping_div(10);
-            if unit == 0 {
-                return None;
-            }
-            value = value.wrapping_add(next.wrapping_mul(unit));
-            self.next();
-        }
-        Some(value)
+        let digits = self.take_while(|byte| byte.is_ascii_digit());
+        let unit = UNITS.get(digits.len().checked_sub(1)?)?;
+        // Six digits at most, so that nothing wraps.
+        let value = digits.iter().filter_map(|byte| small(*byte));
+        Some(
+            value
+                .fold(0_u32, |sum, digit| sum.wrapping_mul(10).wrapping_add(digit))
+                .wrapping_mul(*unit),
+        )
     }
+}
+
+/// The value of two ASCII digits.
+pub(super) fn pair([tens, ones]: [u8; 2]) -> Option<u32> {
+    Some(small(tens)?.wrapping_mul(10).wrapping_add(small(ones)?))
 }
 
 /// The value of an ASCII digit.
