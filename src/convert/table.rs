@@ -117,6 +117,11 @@ impl TableWriter {
         Ok(())
     }
 
+    /// The table's name, as faults give it.
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+
     /// The key of one of the change's records as people read it, `{"id":1}`; `part` is the record's
     /// own. `None` if it has no key or the key cannot be written.
     pub fn readable_key(&self, event: &Event<'_>, part: u32) -> Option<String> {

@@ -4,3 +4,4 @@
 
 mod replay;
 mod streams;
+mod rest;

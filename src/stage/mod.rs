@@ -1,0 +1,390 @@
+//! Stage, then produce: source transactions are encoded completely before their first record goes
+//! to the publisher.
+//!
+//! Sits between a source and the publisher: the source says what happened, the stage compiles table
+//! versions, asks for schema ids and topics ([`Services`]), encodes, checks sizes, and hands over
+//! whole transactions. Knows no database and opens nothing. **Invariants:** what is handed over as
+//! complete ends at a transaction's end; a fault inside a transaction takes back its records and
+//! none of those before; control records go out before the first row of the shape they announce.
+
+mod services;
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use crate::change::{Event, TableVersion};
+use crate::convert::{Converter, Converters, SchemaIds, TableWriter};
+use crate::error::{Code, Fault};
+use crate::kafka::{Sender, Staged, TopicList};
+use crate::plan::{ControlRecord, PlanSettings, SourceBlock, TablePlan};
+use crate::record::{Batch, Literal, Marks, Record, Schema, Span, TopicId};
+
+pub use crate::kafka::{OffsetRecord, TableState};
+pub use services::{Services, Side, TopicLimits};
+
+/// What a stage is told.
+#[derive(Debug)]
+pub struct StageSettings {
+    /// How records are made.
+    pub plan: Arc<PlanSettings>,
+    /// The source's block of every value.
+    pub source: SourceBlock,
+    /// Write keys and values.
+    pub converters: Converters,
+    /// Where definitions of tables are announced; `None`: nowhere.
+    pub control_topic: Option<String>,
+    /// A transaction is held back up to so many encoded bytes (`transaction.stage.bytes`).
+    pub stage_bytes: usize,
+    /// Complete transactions are handed over at the latest when so many bytes are there.
+    pub hand_over_bytes: usize,
+    /// No record may be larger than this, whatever its topic allows (`max.request.size`).
+    pub record_bytes: usize,
+}
+
+/// A table version that is ready for rows.
+#[derive(Debug)]
+pub struct OpenTable {
+    writer: TableWriter,
+    limits: Vec<(TopicId, TopicLimits)>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Stage<S> {
+    settings: StageSettings,
+    services: S,
+    topics: TopicList,
+    queue: Sender,
+    batch: Batch,
+    /// What of the batch belongs to complete transactions.
+    complete: Marks,
+    /// The position after the last complete transaction, if it was not handed over yet.
+    reached: Option<OffsetRecord>,
+    /// Control records of the open transaction.
+    control: Control,
+    open: OpenTransaction,
+}
+
+#[derive(Debug, Default)]
+struct Control {
+    batch: Batch,
+    states: Vec<TableState>,
+}
+
+/// The transaction that is being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OpenTransaction {
+    /// All of it is still here.
+    Staged,
+    /// Parts of it were handed over: it is larger than the stage.
+    Spilled,
+}
+
+impl<S: Services> Stage<S> {
+    /// An empty stage.
+    pub fn new(settings: StageSettings, services: S, topics: TopicList, queue: Sender) -> Self {
+        Self {
+            settings,
+            services,
+            topics,
+            queue,
+            batch: Batch::new(),
+            complete: Marks::default(),
+            reached: None,
+            control: Control::default(),
+            open: OpenTransaction::Staged,
+        }
+    }
+
+    /// How records are made.
+    pub fn plan_settings(&self) -> &PlanSettings {
+        &self.settings.plan
+    }
+
+    /// Makes a table version ready for rows: compiles its plan, registers its schemas, sees to its
+    /// topic. What is complete is handed over first, for this may wait.
+    ///
+    /// # Errors
+    /// The version cannot be published, or registry or broker refuse.
+    pub async fn open_table(&mut self, version: Arc<TableVersion>) -> Result<OpenTable, Fault> {
+        self.hand_over().await?;
+        let table = version.table.to_string();
+        self.open_version(version).await.map_err(|fault| fault.at_table(table))
+    }
+
+    async fn open_version(&mut self, version: Arc<TableVersion>) -> Result<OpenTable, Fault> {
+        let plan = TablePlan::compile(version, &self.settings.plan, &self.settings.source)?;
+        let limits = self.services.topic(&plan.topic).await?;
+        refuse_null_keys_if_compacted(&plan, limits)?;
+        let key = match &plan.key_schema {
+            Some(schema) => self.schema_id(&plan.topic, Side::Key, schema).await?,
+            None => None,
+        };
+        let value = self.schema_id(&plan.topic, Side::Value, &plan.value_schema).await?;
+        let topics = self.topics.clone();
+        let topic = topics.id(&plan.topic);
+        let ids = SchemaIds { key, value };
+        let writer =
+            TableWriter::new(&plan, &self.settings.converters, ids, &mut |name| topics.id(name))?;
+        Ok(OpenTable { writer, limits: vec![(topic, limits)] })
+    }
+
+    async fn schema_id(
+        &mut self,
+        topic: &str,
+        side: Side,
+        schema: &Schema,
+    ) -> Result<Option<u32>, Fault> {
+        match self.converter(side).schema_text(schema)? {
+            Some(text) => self.services.schema_id(topic, side, schema, &text).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    const fn converter(&self, side: Side) -> Converter {
+        match side {
+            Side::Key => self.settings.converters.key,
+            Side::Value => self.settings.converters.value,
+        }
+    }
+
+    /// Announces a table version, ahead of its first row, with the state that a restart needs.
+    ///
+    /// # Errors
+    /// The record cannot be encoded, or registry or broker refuse.
+    pub async fn announce(
+        &mut self,
+        record: &ControlRecord,
+        state: TableState,
+    ) -> Result<(), Fault> {
+        self.hand_over().await?;
+        self.control.states.push(state);
+        let Some(topic) = self.settings.control_topic.clone() else {
+            return Ok(());
+        };
+        self.services.topic(&topic).await?;
+        let key_id = self.schema_id(&topic, Side::Key, &record.key_schema).await?;
+        let value_id = self.schema_id(&topic, Side::Value, &record.value_schema).await?;
+        let Converters { key, value } = self.settings.converters;
+        let batch = &mut self.control.batch;
+        let marks = [
+            batch.mark(),
+            encode(key, &record.key_schema, key_id, &record.key, batch)?,
+            encode(value, &record.value_schema, value_id, &record.value, batch)?,
+        ];
+        let [start, middle, end] = marks;
+        let key = Span { start, end: middle };
+        let value = Span { start: middle, end };
+        let headers = batch.header_mark();
+        batch.push(Record {
+            topic: self.topics.id(&topic),
+            partition: None,
+            key: Some(key),
+            value: Some(value),
+            headers: headers..headers,
+            sequence: 0,
+            part: 0,
+        });
+        Ok(())
+    }
+
+    /// Encodes all records of a change.
+    ///
+    /// # Errors
+    /// A value does not fit, or a record is too large; nothing of the change stays.
+    pub fn write(&mut self, table: &mut OpenTable, event: &Event<'_>) -> Result<(), Fault> {
+        let before = self.batch.marks();
+        table.writer.write(event, &mut self.batch)?;
+        let new = self.batch.records().get(before.records()..).unwrap_or_default();
+        for record in new {
+            let size = self.batch.size_of(record);
+            let limit = table.limit(record.topic).min(self.settings.record_bytes);
+            // the broker counts its own framing of the record batch too
+            if size + RECORD_OVERHEAD > limit {
+                let topic = self.topics.name(record.topic).unwrap_or_default();
+                let fault = Code::RecordTooLarge
+                    .fault(format!(
+                        "a record of {size} bytes for topic '{topic}' exceeds the limit of {limit} bytes ({})",
+                        if limit == self.settings.record_bytes {
+                            "the producer's max.request.size"
+                        } else {
+                            "the topic's max.message.bytes"
+                        }
+                    ))
+                    .at_table(table.writer.table());
+                let key = table.writer.readable_key(event, record.part);
+                self.batch.truncate(before);
+                return Err(key.into_iter().fold(fault, Fault::at_key));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the open transaction has outgrown the stage, so that [`Stage::spill`] is due.
+    pub fn is_full(&self) -> bool {
+        let limit = match self.open {
+            OpenTransaction::Staged => self.settings.stage_bytes,
+            OpenTransaction::Spilled => self.settings.hand_over_bytes,
+        };
+        self.batch.byte_len() - self.complete.bytes() > limit
+    }
+
+    /// Hands over a part of the open transaction. `before` says how far its earlier parts reach,
+    /// `inside` how far this one does.
+    ///
+    /// # Errors
+    /// The publisher has ended.
+    pub async fn spill(&mut self, before: OffsetRecord, inside: OffsetRecord) -> Result<(), Fault> {
+        self.hand_over().await?;
+        self.send_control(&before).await?;
+        self.open = OpenTransaction::Spilled;
+        let batch = std::mem::take(&mut self.batch);
+        self.complete = Marks::default();
+        self.send(Staged::Records { batch, offset: inside, complete: false }).await
+    }
+
+    /// Ends the open transaction; `end` is the position after it, `before` the one before it with
+    /// its control records out.
+    ///
+    /// # Errors
+    /// The publisher has ended.
+    pub async fn commit(&mut self, before: OffsetRecord, end: OffsetRecord) -> Result<(), Fault> {
+        if !self.control.states.is_empty() {
+            self.hand_over().await?;
+            self.send_control(&before).await?;
+        }
+        let spilled = self.open == OpenTransaction::Spilled;
+        self.open = OpenTransaction::Staged;
+        self.complete = self.batch.marks();
+        self.reached = Some(end);
+        if spilled {
+            // the publisher must learn that the transaction it holds open is complete
+            return self.send_complete(true).await;
+        }
+        Ok(())
+    }
+
+    /// Moves on without records (a keepalive, or a transaction that was published before).
+    pub fn mark(&mut self, position: OffsetRecord) {
+        self.reached = Some(position);
+    }
+
+    /// Whether enough complete transactions are there to hand them over.
+    pub fn is_due(&self) -> bool {
+        self.complete.bytes() >= self.settings.hand_over_bytes
+    }
+
+    /// Hands over all complete transactions.
+    ///
+    /// # Errors
+    /// The publisher has ended.
+    pub async fn hand_over(&mut self) -> Result<(), Fault> {
+        self.send_complete(false).await
+    }
+
+    async fn send_complete(&mut self, even_if_empty: bool) -> Result<(), Fault> {
+        let Some(offset) = self.reached.take() else {
+            return Ok(());
+        };
+        if self.complete.records() == 0 && !even_if_empty {
+            return self.send(Staged::Marker { offset }).await;
+        }
+        let rest = if self.batch.marks() == self.complete {
+            self.queue.batch()
+        } else {
+            self.batch.split_off(self.complete)
+        };
+        let batch = std::mem::replace(&mut self.batch, rest);
+        self.complete = Marks::default();
+        self.send(Staged::Records { batch, offset, complete: true }).await
+    }
+
+    async fn send_control(&mut self, offset: &OffsetRecord) -> Result<(), Fault> {
+        if self.control.states.is_empty() {
+            return Ok(());
+        }
+        let Control { batch, states } = std::mem::take(&mut self.control);
+        self.send(Staged::Control { batch, states, offset: offset.clone() }).await
+    }
+
+    /// Stores an offset and waits until it is in Kafka, with everything before it.
+    ///
+    /// # Errors
+    /// The publisher has ended.
+    pub async fn store(&mut self, offset: Option<OffsetRecord>) -> Result<(), Fault> {
+        self.hand_over().await?;
+        if let Some(offset) = &offset {
+            self.send_control(offset).await?;
+        }
+        let (done, waiter) = oneshot::channel();
+        self.send(Staged::Flush { offset, done }).await?;
+        waiter.await.unwrap_or_else(|_gone| Err(publisher_ended()))
+    }
+
+    /// Ends the stream at a definite fault: complete transactions go out, the open one is taken
+    /// back.
+    ///
+    /// # Errors
+    /// The publisher has ended.
+    pub async fn fail(&mut self, fault: Fault) -> Result<(), Fault> {
+        self.batch.truncate(self.complete);
+        self.control = Control::default();
+        self.hand_over().await?;
+        self.send(Staged::Fault(fault)).await
+    }
+
+    async fn send(&self, item: Staged) -> Result<(), Fault> {
+        self.queue.send(item).await.map_err(|_closed| publisher_ended())
+    }
+}
+
+/// Kafka's framing of a record inside a batch, at most: batch header and varints.
+const RECORD_OVERHEAD: usize = 128;
+
+impl OpenTable {
+    fn limit(&self, topic: TopicId) -> usize {
+        self.limits
+            .iter()
+            .find(|(id, _)| *id == topic)
+            .map_or(usize::MAX, |(_, limits)| limits.max_message_bytes)
+    }
+}
+
+/// Appends a constant; says where it ends.
+fn encode(
+    converter: Converter,
+    schema: &Schema,
+    id: Option<u32>,
+    literal: &Literal,
+    batch: &mut Batch,
+) -> Result<usize, Fault> {
+    converter.encode_literal(schema, id, literal, batch.arena())?;
+    Ok(batch.mark())
+}
+
+/// What a reader says when the queue is closed; the publisher's own fault is the one that counts.
+fn publisher_ended() -> Fault {
+    Code::KafkaTransaction.fault("the publisher has ended")
+}
+
+fn refuse_null_keys_if_compacted(plan: &TablePlan, limits: TopicLimits) -> Result<(), Fault> {
+    if !limits.compacted {
+        return Ok(());
+    }
+    let null_keyed = plan.kinds.iter().flatten().find(|record| record.key.is_none());
+    if null_keyed.is_none() {
+        return Ok(());
+    }
+    let topic = &plan.topic;
+    Err(if plan.key_schema.is_none() {
+        Code::TopicCompacted
+            .fault(format!("the table has no key, and topic '{topic}' has cleanup.policy=compact"))
+    } else {
+        Code::TopicCompacted
+            .fault(format!(
+                "a truncate is published with a null key, and topic '{topic}' has cleanup.policy=compact"
+            ))
+            .hint("Set skipped.operations=t, or cleanup.policy=delete on the topic.")
+    })
+}

@@ -1,0 +1,40 @@
+//! What a stage asks of the outside: schema ids and topics. The worker answers from registry and
+//! broker, tests from memory.
+
+use std::future::Future;
+
+use crate::error::Fault;
+use crate::record::Schema;
+
+/// Which half of a record a schema is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The key.
+    Key,
+    /// The value.
+    Value,
+}
+
+/// What a topic demands of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TopicLimits {
+    /// `cleanup.policy` has `compact`.
+    pub compacted: bool,
+    /// `max.message.bytes`.
+    pub max_message_bytes: usize,
+}
+
+/// The outside, as far as a stage needs it.
+pub trait Services: Send {
+    /// The id under which a schema is known to the registry.
+    fn schema_id(
+        &mut self,
+        topic: &str,
+        side: Side,
+        schema: &Schema,
+        text: &str,
+    ) -> impl Future<Output = Result<u32, Fault>> + Send;
+
+    /// Sees to a topic and says what it demands.
+    fn topic(&mut self, name: &str) -> impl Future<Output = Result<TopicLimits, Fault>> + Send;
+}

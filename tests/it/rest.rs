@@ -1,0 +1,252 @@
+//! Connect's REST API against a worker whose tasks do nothing: bodies, codes, leniencies.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tidegate::error::{Code, Fault};
+use tidegate::herder::{BoxFuture, Config, Runtime, Standalone, Store};
+use tidegate::rest::{Api, Identity, router};
+use tidegate::worker::{Target, TaskHandle, TaskState};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Accepts every configuration but those with a key `bad`; a task with a key `fail` fails.
+#[derive(Debug)]
+struct Idle;
+
+impl Runtime for Idle {
+    fn validate<'a>(&'a self, config: &'a Config) -> BoxFuture<'a, Vec<Fault>> {
+        Box::pin(async move {
+            let bad = |_: &Option<String>| {
+                vec![
+                    Code::ConfigInvalid.fault("one thing is wrong"),
+                    Code::ConfigUnknownKey.fault("another is unknown"),
+                ]
+            };
+            config.get("bad").map(bad).unwrap_or_default()
+        })
+    }
+
+    fn start(&self, _: &str, config: &Config, target: Target) -> Result<TaskHandle, Fault> {
+        let fails = config.contains_key("fail");
+        Ok(TaskHandle::spawn(target, move |mut control| async move {
+            loop {
+                let target = *control.target.borrow_and_update();
+                control.state.send_replace(match target {
+                    Target::Stopped => return,
+                    Target::Paused => TaskState::Paused,
+                    Target::Started if fails => {
+                        TaskState::Failed(Code::SlotGap.fault("the slot moved on"))
+                    }
+                    Target::Started => TaskState::Running { waiting: None },
+                });
+                if control.target.changed().await.is_err() {
+                    return;
+                }
+            }
+        }))
+    }
+}
+
+struct Server {
+    address: std::net::SocketAddr,
+    directory: PathBuf,
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or(Value::Null)
+    }
+}
+
+impl Server {
+    async fn start(name: &str) -> Self {
+        let directory =
+            std::env::temp_dir().join(format!("tidegate-rest-{}-{name}", std::process::id()));
+        drop(std::fs::remove_dir_all(&directory));
+        Self::start_in(directory).await
+    }
+
+    async fn start_in(directory: PathBuf) -> Self {
+        let store = Store::open(&directory).unwrap();
+        let herder = Arc::new(Standalone::open(Arc::new(Idle), store).unwrap());
+        let (_, kafka_cluster_id) = tokio::sync::watch::channel(Some("cluster".to_owned()));
+        let identity = Identity {
+            worker_id: "127.0.0.1:8083".to_owned(),
+            version: "1.2.3",
+            commit: "unknown",
+            kafka_cluster_id,
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let app = router(Api { herder, identity: Arc::new(identity) });
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        Self { address, directory }
+    }
+
+    async fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: worker:8083\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+    }
+
+    async fn json(&self, method: &str, path: &str, body: &Value) -> Answer {
+        self.send(method, path, "Content-Type: application/json\r\n", &body.to_string()).await
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, "", "").await
+    }
+
+    async fn wait_for_task_state(&self, name: &str, wanted: &str) -> Value {
+        let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
+        loop {
+            let status = self.get(&format!("/connectors/{name}/status")).await.json();
+            if status["tasks"][0]["state"] == wanted {
+                return status;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "{status}");
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+fn create(name: &str) -> Value {
+    json!({"name": name, "config": {"connector.class": "Postgres", "tasks.max": 1}})
+}
+
+#[tokio::test]
+async fn a_connector_lives_through_connects_paths_with_connects_codes() {
+    let server = Server::start("life").await;
+    let answer = server.get("/").await;
+    assert_eq!(
+        answer.json(),
+        json!({"version": "1.2.3", "commit": "unknown", "kafka_cluster_id": "cluster"})
+    );
+    assert_eq!(server.get("/health").await.json()["status"], "healthy");
+
+    let answer = server.json("POST", "/connectors", &create("my orders")).await;
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    assert!(
+        answer.head.contains("location: http://worker:8083/connectors/my%20orders"),
+        "{}",
+        answer.head
+    );
+    assert_eq!(
+        answer.json(),
+        json!({
+            "name": "my orders",
+            "config": {"connector.class": "Postgres", "tasks.max": "1", "name": "my orders"},
+            "tasks": [{"connector": "my orders", "task": 0}],
+            "type": "source",
+        })
+    );
+    assert_eq!(server.json("POST", "/connectors", &create("my orders")).await.status, 409);
+    assert_eq!(server.get("/connectors/").await.json(), json!(["my orders"]));
+
+    let path = "/connectors/my%20orders";
+    let status = server.wait_for_task_state("my%20orders", "RUNNING").await;
+    assert_eq!(status["connector"]["state"], "RUNNING");
+    assert_eq!(status["connector"]["worker_id"], "127.0.0.1:8083");
+    assert_eq!(status["tasks"][0]["version"], "1.2.3");
+    assert_eq!(server.get(&format!("{path}/tasks/0/status")).await.json()["id"], 0);
+    assert_eq!(server.get(&format!("{path}/tasks/7/status")).await.status, 404);
+
+    assert_eq!(server.send("PUT", &format!("{path}/pause"), "", "").await.status, 202);
+    server.wait_for_task_state("my%20orders", "PAUSED").await;
+    assert_eq!(server.send("PUT", &format!("{path}/resume"), "", "").await.status, 202);
+    server.wait_for_task_state("my%20orders", "RUNNING").await;
+    assert_eq!(server.send("PUT", &format!("{path}/stop"), "", "").await.status, 204);
+    let status = server.get(&format!("{path}/status")).await.json();
+    assert_eq!((&status["connector"]["state"], &status["tasks"]), (&json!("STOPPED"), &json!([])));
+    assert_eq!(server.send("PUT", &format!("{path}/resume"), "", "").await.status, 202);
+
+    let config = json!({"connector.class": "Postgres", "tasks.max": "2"});
+    assert_eq!(server.json("PUT", &format!("{path}/config"), &config).await.status, 200);
+    let patch = json!({"tasks.max": null, "x": "1"});
+    let answer = server.json("PATCH", &format!("{path}/config"), &patch).await;
+    assert_eq!(
+        answer.json()["config"],
+        json!({"connector.class": "Postgres", "name": "my orders", "x": "1"})
+    );
+
+    assert_eq!(server.send("POST", &format!("{path}/restart"), "", "").await.status, 204);
+    let answer = server
+        .send("POST", &format!("{path}/restart?includeTasks=True&onlyFailed=false"), "", "")
+        .await;
+    assert_eq!((answer.status, &answer.json()["name"]), (202, &json!("my orders")));
+    assert_eq!(server.send("DELETE", path, "", "").await.status, 204);
+    assert_eq!(server.get(&format!("{path}/status")).await.status, 404);
+    std::fs::remove_dir_all(&server.directory).unwrap();
+}
+
+#[tokio::test]
+async fn bad_requests_are_answered_with_a_sentence_and_never_with_500() {
+    let server = Server::start("bad").await;
+    let json_type = "Content-Type: application/json\r\n";
+    for (body, expected) in [
+        ("{", "not JSON"),
+        (r#"{"name":"a","config":{"k":["x"]}}"#, "'k' is a nested JSON value"),
+        (r#"{"name":"a"}"#, "'config' is missing"),
+        (r#"{"name":"","config":{}}"#, "must not be empty"),
+        (r#"{"name":"a/b","config":{}}"#, "must not have a '/'"),
+        (r#"{"name":"a","config":{"name":"b"}}"#, "doesn't match"),
+        (
+            r#"{"name":"a","config":{"bad":"1"}}"#,
+            "the following 2 error(s):\nTG-E-CONFIG-INVALID: one thing is wrong",
+        ),
+    ] {
+        let answer = server.send("POST", "/connectors", json_type, body).await;
+        assert_eq!(answer.status, 400, "{body}: {}", answer.body);
+        let message = answer.json()["message"].as_str().unwrap().to_owned();
+        assert!(message.contains(expected), "{body}: {message}");
+        assert_eq!(answer.json()["error_code"], 400);
+    }
+    assert_eq!(server.get("/connectors").await.json(), json!([]));
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    assert_eq!(server.send("POST", "/connectors", form, "{}").await.status, 415);
+    assert_eq!(server.send("GET", "/connectors", "Accept: text/html\r\n", "").await.status, 406);
+    assert_eq!(server.send("DELETE", "/connectors", "", "").await.status, 405);
+    for path in ["/nothing", "/connectors/none", "/connectors/none/tasks/x/status"] {
+        let answer = server.get(path).await;
+        assert_eq!(answer.status, 404, "{path}");
+        assert!(answer.head.contains("content-type: application/json"), "{}", answer.head);
+    }
+    std::fs::remove_dir_all(&server.directory).unwrap();
+}
+
+#[tokio::test]
+async fn a_failed_task_shows_its_trace_and_connectors_survive_the_worker() {
+    let server = Server::start("survive").await;
+    let body = json!({"name": "f", "config": {"fail": "1"}});
+    assert_eq!(server.json("POST", "/connectors", &body).await.status, 201);
+    let paused = json!({"name": "p", "config": {"a": "1"}, "initial_state": "PAUSED"});
+    assert_eq!(server.json("POST", "/connectors", &paused).await.status, 201);
+    let status = server.wait_for_task_state("f", "FAILED").await;
+    assert_eq!(status["connector"]["state"], "RUNNING");
+    let trace = status["tasks"][0]["trace"].as_str().unwrap();
+    assert!(trace.starts_with("TG-E-SLOT-GAP: the slot moved on"), "{trace}");
+
+    let again = Server::start_in(server.directory.clone()).await;
+    assert_eq!(again.get("/connectors").await.json(), json!(["f", "p"]));
+    again.wait_for_task_state("p", "PAUSED").await;
+    let all = again.get("/connectors?expand=status&expand=info").await.json();
+    assert_eq!(all["f"]["info"]["config"], json!({"fail": "1", "name": "f"}));
+    assert_eq!(all["p"]["status"]["connector"]["state"], "PAUSED");
+    std::fs::remove_dir_all(&server.directory).unwrap();
+}
