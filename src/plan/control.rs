@@ -288,3 +288,97 @@ fn structure(name: &str, fields: Vec<(&str, Schema)>) -> Schema {
 fn list(items: Schema) -> Schema {
     Schema::new(Kind::Array(Arc::new(items)))
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect_file;
+    use serde_json::json;
+
+    use super::*;
+    use crate::change::{ColumnType, diff};
+    use crate::plan::testing::{column, connect_json, literal_json, or, required, table};
+
+    fn origin() -> ControlOrigin<'static> {
+        ControlOrigin {
+            system: "7300000000000000000",
+            database: "shop",
+            stream: "c1",
+            commit_position: "0/1A2B",
+            end_position: Some("0/1A60"),
+            transaction: Some("731"),
+            sequence: 2,
+            provenance: Provenance::Stream,
+        }
+    }
+
+    fn before() -> TableVersion {
+        table("item", vec![required("id", ColumnType::Int32), column("a", ColumnType::Int32)])
+    }
+
+    fn after() -> TableVersion {
+        let b = or("x", column("b", ColumnType::Text));
+        let mut after = table("item", vec![required("id", ColumnType::Int32), b]);
+        after.epoch = 4;
+        after.fingerprint = 0xbeef;
+        after
+    }
+
+    /// The value with its field names, as JSON.
+    fn named(schema: &Schema, literal: &Literal) -> serde_json::Value {
+        match (&schema.kind, literal) {
+            (Kind::Struct(fields), Literal::Struct(values)) => {
+                assert_eq!(fields.len(), values.len());
+                let members = fields.iter().zip(values);
+                members.map(|(f, value)| (f.name.clone(), named(&f.schema, value))).collect()
+            }
+            (Kind::Array(items), Literal::Array(values)) => {
+                values.iter().map(|value| named(items, value)).collect()
+            }
+            (_, Literal::Null) => {
+                assert!(schema.optional);
+                serde_json::Value::Null
+            }
+            _ => literal_json(literal),
+        }
+    }
+
+    #[test]
+    fn a_difference_shows_both_versions_and_what_differs() {
+        let (before, after) = (before(), after());
+        let change = diff(&before, &after).unwrap();
+        let record = control_record(&origin(), Some(&before), &after, Some(&change));
+        let key = named(&record.key_schema, &record.key);
+        let expect = json!({"system": "7300000000000000000", "database": "shop",
+                            "namespace": "public", "table": "item"});
+        assert_eq!(key, expect);
+        let value = named(&record.value_schema, &record.value);
+        expect_file!["../../tests/fixtures/control/change.json"].assert_eq(&format!("{value:#}\n"));
+    }
+
+    #[test]
+    fn a_baseline_shows_one_version() {
+        let record = control_record(&origin(), None, &before(), None);
+        let value = named(&record.value_schema, &record.value);
+        assert_eq!(value["kind"], "baseline");
+        assert_eq!(value["class"], "baseline");
+        assert_eq!(value["before"], serde_json::Value::Null);
+        assert_eq!(value["changes"], serde_json::json!([]));
+    }
+
+    #[test]
+    fn the_same_version_at_the_same_place_gives_the_same_record() {
+        let record = || control_record(&origin(), None, &before(), None);
+        assert_eq!(record(), record());
+        let later = ControlOrigin { sequence: 3, ..origin() };
+        assert_ne!(identifier(&origin(), &before()), identifier(&later, &before()));
+    }
+
+    #[test]
+    fn schemas_in_connects_form() {
+        let record = control_record(&origin(), None, &before(), None);
+        let (key, value) = (connect_json(&record.key_schema), connect_json(&record.value_schema));
+        let schemas = json!({"key": key, "value": value});
+        expect_file!["../../tests/fixtures/control/schemas.json"]
+            .assert_eq(&format!("{schemas:#}\n"));
+    }
+}

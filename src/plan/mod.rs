@@ -27,6 +27,8 @@ mod types;
 #[cfg(test)]
 mod golden_tests;
 #[cfg(test)]
+mod record_tests;
+#[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod type_tests;

@@ -180,7 +180,7 @@ const fn kind_word(kind: &Kind) -> &'static str {
 }
 
 /// A literal as Connect's JSON converter prints it; bytes in Base64.
-fn literal_json(literal: &Literal) -> Value {
+pub(super) fn literal_json(literal: &Literal) -> Value {
     match literal {
         Literal::Null => Value::Null,
         Literal::Boolean(value) => json!(value),
