@@ -1,1 +1,15 @@
-//! Placeholder until the module is written.
+//! The schema registry: schemas in, ids out.
+//!
+//! Stands beside the path of a change: asked once per table version, never per row. Knows neither
+//! tables nor records. **Invariants:** an error is never remembered; a schema is registered at most
+//! once at a time, however many callers ask; a definite refusal is never retried; no password stands
+//! in a message.
+
+mod client;
+mod outcome;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+pub use client::{Registry, Waiting};
+pub use settings::{Address, Authentication, Settings};

@@ -1,0 +1,258 @@
+//! Asks the registry, again and again if need be, and remembers the answers.
+//!
+//! One request at a time for each schema. Attempts go to the addresses in order; after the last one
+//! there is a pause that doubles and varies, so that many tasks do not come back in one moment. Knows
+//! nothing of what an id is for.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ring::digest::{SHA256, digest};
+use schema_registry_converter::async_impl::schema_registry::{
+    SrSettings, get_schema_by_id, post_schema,
+};
+use schema_registry_converter::error::SRCError;
+use schema_registry_converter::schema_registry_common::{
+    RegisteredSchema, SchemaType, SuppliedSchema,
+};
+use tokio::sync::{OnceCell, watch};
+use tokio::time::Instant;
+
+use super::outcome::{Outcome, judge};
+use super::settings::{Address, Authentication, Settings};
+use crate::error::{Code, Fault};
+
+/// A registry. Clones share one cache.
+#[derive(Clone)]
+pub struct Registry(Arc<Inner>);
+
+struct Inner {
+    settings: Settings,
+    endpoints: Vec<(Address, SrSettings)>,
+    /// By subject and the text's SHA-256.
+    ids: Mutex<HashMap<(String, [u8; 32]), Arc<OnceCell<u32>>>>,
+    texts: Mutex<HashMap<u32, Arc<str>>>,
+    waiters: AtomicUsize,
+    waiting: watch::Sender<Option<Waiting>>,
+}
+
+/// A registry is asked again because it did not answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Failed attempts so far.
+    pub attempts: u32,
+    /// What it is asked for.
+    pub what: String,
+    /// What happened last.
+    pub cause: String,
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The client's own settings would print addresses with their passwords.
+        f.debug_tuple("Registry").field(&self.0.settings).finish()
+    }
+}
+
+impl Registry {
+    /// Prepares clients; connects to nothing yet.
+    ///
+    /// # Errors
+    /// [`Code::ConfigInvalid`] if there is no address or none that a client can be made for.
+    pub fn new(settings: Settings) -> Result<Self, Fault> {
+        if settings.addresses.is_empty() {
+            return Err(Code::ConfigInvalid.fault("the Avro converter needs schema.registry.url"));
+        }
+        let endpoints = settings
+            .addresses
+            .iter()
+            .map(|address| Ok((address.clone(), endpoint(address, &settings)?)))
+            .collect::<Result<_, Fault>>()?;
+        Ok(Self(Arc::new(Inner {
+            settings,
+            endpoints,
+            ids: Mutex::default(),
+            texts: Mutex::default(),
+            waiters: AtomicUsize::new(0),
+            waiting: watch::Sender::new(None),
+        })))
+    }
+
+    /// Whether requests wait for a registry that does not answer, and why.
+    pub fn waiting(&self) -> watch::Receiver<Option<Waiting>> {
+        self.0.waiting.subscribe()
+    }
+
+    /// The id of an Avro schema under a subject; registers it if the registry does not know it.
+    ///
+    /// # Errors
+    /// [`Code::SchemaIncompatible`], [`Code::SchemaInvalid`], [`Code::RegistryRefused`] at once;
+    /// [`Code::RegistryUnreachable`] after the time for attempts.
+    pub async fn register(&self, subject: &str, schema_text: &str) -> Result<u32, Fault> {
+        let mut hash = [0; 32];
+        hash.copy_from_slice(digest(&SHA256, schema_text.as_bytes()).as_ref());
+        let cell = {
+            let mut ids = self.0.ids.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(ids.entry((subject.to_owned(), hash)).or_default())
+        };
+        let id = cell.get_or_try_init(|| async {
+            let registered = self.ask(Request::Register { subject, schema_text }).await?;
+            tracing::info!(subject, id = registered.id, "schema registered");
+            Ok(registered.id)
+        });
+        id.await.copied()
+    }
+
+    /// The text of the Avro schema with this id.
+    ///
+    /// # Errors
+    /// [`Code::RegistryRefused`] if there is no such schema or it is not Avro on its own;
+    /// [`Code::RegistryUnreachable`] after the time for attempts.
+    pub async fn fetch_schema(&self, id: u32) -> Result<Arc<str>, Fault> {
+        let known = |texts: &Mutex<HashMap<_, Arc<str>>>| {
+            texts.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+        };
+        if let Some(text) = known(&self.0.texts) {
+            return Ok(text);
+        }
+        let request = Request::Fetch(id);
+        let schema = self.ask(request).await?;
+        if schema.schema_type != SchemaType::Avro || !schema.references.is_empty() {
+            return Err(Code::RegistryRefused
+                .fault(format!("{request} is not an Avro schema on its own"))
+                .hint("Read the topic with a client of that format."));
+        }
+        let text = Arc::<str>::from(schema.schema);
+        let mut texts = self.0.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        texts.insert(id, Arc::clone(&text));
+        Ok(text)
+    }
+
+    /// Sends a request until there is an answer, a refusal, or no time left.
+    async fn ask(&self, request: Request<'_>) -> Result<RegisteredSchema, Fault> {
+        let what = request.to_string();
+        let settings = &self.0.settings;
+        let deadline = settings.retry_for.map(|time| Instant::now() + time);
+        let mut delay = settings.first_delay;
+        let mut patience: Option<Patience<'_>> = None;
+        for attempts in 1.. {
+            let cause = match self.attempt(request, &what).await {
+                Ok(answer) => return Ok(answer),
+                Err(Outcome::Refused(fault)) => return Err(fault),
+                Err(Outcome::Again(cause)) => cause,
+            };
+            let pause = vary(delay);
+            if deadline.is_some_and(|deadline| Instant::now() + pause >= deadline) {
+                let time = settings.retry_for.unwrap_or_default().as_secs();
+                return Err(Code::RegistryUnreachable.fault(format!(
+                    "no answer from the registry for {what} in {attempts} attempts within {time} s: {cause}"
+                )));
+            }
+            let milliseconds = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+            tracing::warn!(attempts, milliseconds, what, cause, "waiting for the schema registry");
+            patience.get_or_insert_with(|| Patience::new(&self.0)).show(attempts, &what, cause);
+            tokio::time::sleep(pause).await;
+            delay = (delay * 2).min(settings.longest_delay);
+        }
+        Err(Code::RegistryUnreachable.fault(format!("no answer from the registry for {what}")))
+    }
+
+    /// Asks one address after the other; a definite answer ends it, whichever gives it.
+    async fn attempt(&self, request: Request<'_>, what: &str) -> Result<RegisteredSchema, Outcome> {
+        let mut causes = Vec::new();
+        for (address, endpoint) in &self.0.endpoints {
+            match request.send(endpoint).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => match judge(&error, what) {
+                    Outcome::Refused(fault) => return Err(Outcome::Refused(fault)),
+                    Outcome::Again(cause) => causes.push(format!("{address}: {cause}")),
+                },
+            }
+        }
+        Err(Outcome::Again(causes.join("; ")))
+    }
+}
+
+/// What a registry is asked. Prints as the object of a sentence.
+#[derive(Clone, Copy)]
+enum Request<'a> {
+    Register { subject: &'a str, schema_text: &'a str },
+    Fetch(u32),
+}
+
+impl Request<'_> {
+    async fn send(self, endpoint: &SrSettings) -> Result<RegisteredSchema, SRCError> {
+        match self {
+            Self::Register { subject, schema_text } => {
+                let schema = SuppliedSchema::new(None, SchemaType::Avro, schema_text.to_owned());
+                post_schema(endpoint, subject.to_owned(), schema).await
+            }
+            Self::Fetch(id) => get_schema_by_id(id, endpoint).await,
+        }
+    }
+}
+
+impl fmt::Display for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Register { subject, .. } => write!(f, "the schema for subject '{subject}'"),
+            Self::Fetch(id) => write!(f, "the schema with id {id}"),
+        }
+    }
+}
+
+/// A client for one address. The library would go on to the next address after a definite refusal
+/// too, so it is given one each.
+fn endpoint(address: &Address, settings: &Settings) -> Result<SrSettings, Fault> {
+    let mut builder = SrSettings::new_builder(address.reveal(&settings.authentication));
+    // Settings come from the configuration alone, not from the environment.
+    builder.no_proxy().set_timeout(settings.request_timeout);
+    match &settings.authentication {
+        Authentication::Address => {}
+        Authentication::Basic { user, password } => {
+            builder.set_basic_authorization(user, Some(password.reveal()));
+        }
+        Authentication::Bearer(token) => {
+            builder.set_token_authorization(token.reveal());
+        }
+    }
+    builder.build().map_err(|error| {
+        Code::ConfigInvalid
+            .fault(format!("no client for the registry at {address}"))
+            .caused_by(&error)
+    })
+}
+
+/// Between half of the delay and all of it.
+fn vary(delay: Duration) -> Duration {
+    // A hasher's random key is all the chance that is needed here.
+    let [share, ..] = RandomState::new().hash_one(0_u8).to_le_bytes();
+    delay / 2 + delay / 2 * u32::from(share) / 255
+}
+
+/// Shows that a request waits, for as long as it lives.
+struct Patience<'a>(&'a Inner);
+
+impl<'a> Patience<'a> {
+    fn new(registry: &'a Inner) -> Self {
+        registry.waiters.fetch_add(1, Ordering::AcqRel);
+        Self(registry)
+    }
+
+    fn show(&self, attempts: u32, what: &str, cause: String) {
+        let what = what.to_owned();
+        self.0.waiting.send_replace(Some(Waiting { attempts, what, cause }));
+    }
+}
+
+impl Drop for Patience<'_> {
+    fn drop(&mut self) {
+        if self.0.waiters.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.waiting.send_replace(None);
+        }
+    }
+}
