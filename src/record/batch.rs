@@ -179,7 +179,7 @@ impl Batch {
     pub fn split_off(&mut self, mark: Marks) -> Self {
         let shift =
             |span: Span| Span { start: span.start - mark.arena, end: span.end - mark.arena };
-        let tail = Self {
+        Self {
             arena: self.arena.split_off(mark.arena.min(self.arena.len())),
             headers: self
                 .headers
@@ -196,8 +196,7 @@ impl Batch {
                     ..record
                 })
                 .collect(),
-        };
-        tail
+        }
     }
 
     /// Where everything that is added from now on begins.
