@@ -9,7 +9,7 @@ SHELL := /bin/bash
 STACK := PYTHONPATH=integration python3 -m stack
 NO_SERVICES := env -u TIDEGATE_TEST_PG -u TIDEGATE_TEST_KAFKA -u TIDEGATE_TEST_REGISTRY
 
-.PHONY: help up down status logs build check test clean clean-stack
+.PHONY: help up down status logs build check test test-full demo clean clean-stack
 
 help: ## this text
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,11 +38,27 @@ check: ## formatting, lints, hermetic tests, docs: before every commit
 	$(NO_SERVICES) cargo test
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
 
-test: ## all tests that must pass: hermetic and with services
+test: ## all tests that must pass: hermetic, with services, scenarios on the oldest and newest PostgreSQL
 	@integration/stack/prerequisites build
 	@integration/stack/prerequisites services
 	$(STACK) up
 	eval "$$($(STACK) env)"; cargo test
+	cargo build
+	PG=14 integration/run
+	PG=18 integration/run
+
+test-full: test ## and the other servers, and the long scenarios
+	PG=15 integration/run
+	PG=16 integration/run
+	PG=17 integration/run
+	PG=18 integration/run --long
+
+demo: ## a table's changes on their way from PostgreSQL to Kafka, on your terminal
+	@integration/stack/prerequisites build
+	@integration/stack/prerequisites services
+	@$(STACK) up
+	@cargo build --quiet
+	@integration/demo
 
 clean-stack: ## stop the services and delete their data; downloads are kept
 	@$(STACK) clean

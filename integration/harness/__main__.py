@@ -1,0 +1,149 @@
+"""The scenario runner: one line per scenario, a report on each that fails, and a closing line."""
+
+import argparse
+import fcntl
+import fnmatch
+import importlib.util
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+from stack import settings
+from stack.kafka import Kafka
+from stack.postgres import Postgres
+from stack.process import tail
+from stack.registry import Registry
+from stack.settings import StackError
+
+from .checks import ScenarioFailed
+from .database import Database
+from .topics import Cluster
+from .trial import MARK, Trial, remove_slots
+from .worker import binary
+
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One thing to run: a folder's `run`, or one of its `CASES` as folder/case."""
+
+    name: str
+    folder: Path
+    run: Callable[[Trial], None]
+    long: bool
+    majors: range
+
+
+def scenarios() -> list[Scenario]:
+    """All of them, in order of name."""
+    found = []
+    for file in sorted(SCENARIOS.glob("*/run.py")):
+        folder = file.parent
+        spec = importlib.util.spec_from_file_location(f"scenario_{folder.name}", file)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        cases = {f"{folder.name}/{name}": run for name, run in getattr(module, "CASES", {}).items()}
+        if hasattr(module, "run"):
+            cases[folder.name] = module.run
+        found += [Scenario(name, folder, run, getattr(module, "LONG", False),
+                           getattr(module, "MAJORS", range(13, 99))) for name, run in cases.items()]
+    return found
+
+
+def chosen(arguments: argparse.Namespace) -> list[Scenario]:
+    """Those that the command line asks for. A name without wildcards takes a folder's cases too."""
+    everything = scenarios()
+    if not arguments.names:
+        return [one for one in everything if arguments.long or not one.long]
+    found = []
+    for pattern in arguments.names:
+        matching = [one for one in everything
+                    if fnmatch.fnmatchcase(one.name, pattern) or one.folder.name == pattern.rstrip("/")]
+        if not matching:
+            raise StackError(f"no scenario is called {pattern}; `integration/run --list` shows them")
+        found += [one for one in matching if one not in found]
+    return found
+
+
+def sweep(postgres: Postgres, kafka: Kafka) -> None:
+    """Remove what a run that was killed left behind."""
+    server = Database(postgres.address)
+    for row in server.query("select datname from pg_database where datname like %s", f"{MARK}\\_%"):
+        remove_slots(server, row["datname"])
+        server.sql(f"drop database {row['datname']} with (force)")
+    for row in server.query("select rolname from pg_roles where rolname like %s", f"{MARK}\\_%"):
+        server.sql(f"drop role {row['rolname']}")
+    server.close()
+    cluster = Cluster(kafka.address)
+    cluster.delete(cluster.topics(f"{MARK}_"))
+
+
+def run_one(scenario: Scenario, postgres: Postgres, kafka: Kafka, registry: Registry) -> bool:
+    """Run it and print its line; on failure what was wrong, and the end of the worker's log."""
+    directory = settings.DIR / "scenarios" / postgres.name / scenario.name
+    trial = Trial(scenario.name, scenario.folder, directory, postgres, kafka, registry)
+    began = time.monotonic()
+    problems = []
+    for step in (lambda: (trial.prepare(), scenario.run(trial)), trial.finish):
+        try:
+            step()
+        except ScenarioFailed as error:
+            problems.append(f"{_line(error, scenario)}{error}")
+        except Exception:  # a scenario must not end the run
+            problems.append(traceback.format_exc())
+    print(f"{'FAIL' if problems else 'PASS'}  {scenario.name:36} {time.monotonic() - began:6.1f} s", flush=True)
+    for problem in problems:
+        print("      " + problem.strip().replace("\n", "\n      "))
+    if problems:
+        for worker in trial.workers[-1:]:
+            print(f"      -- {worker.log}\n      " + tail(worker.log, 25).replace("\n", "\n      "))
+    return not problems
+
+
+def _line(error: BaseException, scenario: Scenario) -> str:
+    """Where in the scenario it happened."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__)
+              if frame.filename.startswith(str(scenario.folder))]
+    return f"run.py line {frames[-1].lineno}: " if frames else ""
+
+
+def main() -> int:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(prog="integration/run", description="Runs scenarios on the local stack, which is "
+                                     "started if need be. PG=14 integration/run takes another server than Debian's.")
+    parser.add_argument("names", nargs="*", help="folders, folder/case, or patterns; all that are not long by default")
+    parser.add_argument("--long", action="store_true", help="also those that take minutes")
+    parser.add_argument("--list", action="store_true", help="only show the names")
+    arguments = parser.parse_args()
+    try:
+        wanted = chosen(arguments)
+        if arguments.list:
+            print("\n".join(one.name + (" (long)" if one.long else "") for one in wanted))
+            return 0
+        binary()
+        settings.prepare()
+        parts = Postgres(), Kafka(), Registry()
+        for step in ("install", "launch", "wait"):
+            for part in parts:
+                getattr(part, step)()
+    except (StackError, ScenarioFailed) as error:
+        print(f"integration/run: {error}", file=sys.stderr)
+        return 1
+    # Two runs at once would stop and sweep away each other's services.
+    with (settings.DIR / "run.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        sweep(parts[0], parts[1])
+        version = Database(parts[0].address).value("show server_version")
+        print(f"PostgreSQL {version}, {binary()}")
+        wanted = [one for one in wanted if int(version.split(".")[0]) in one.majors]
+        results = [run_one(one, *parts) for one in wanted]
+    print(f"{results.count(True)} passed, {results.count(False)} failed")
+    return 0 if all(results) and results else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

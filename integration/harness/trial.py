@@ -1,0 +1,252 @@
+"""One run of one scenario: names of its own for everything, and all of it removed afterwards."""
+
+import json
+import secrets
+import shutil
+import time
+from pathlib import Path
+from typing import Any, Callable
+
+import psycopg
+
+from stack.kafka import Kafka
+from stack.postgres import Postgres
+from stack.registry import Registry
+from stack.settings import HOST
+
+from .checks import ScenarioFailed, check, equal, wait_for
+from .database import Database
+from .topics import Cluster, Record, Schemas, Topic
+from .worker import Connector, Worker
+
+# Everything on the shared services that a run makes begins so.
+MARK = "tgtest"
+# It has what needs quoting somewhere.
+PASSWORD = "it's a \\ s3cret"
+
+
+class Trial:
+    """What a scenario's `run(t)` gets."""
+
+    def __init__(self, name: str, folder: Path, directory: Path, postgres: Postgres, kafka: Kafka, registry: Registry):
+        self.folder = folder
+        self.directory = directory
+        self.postgres = postgres
+        self.kafka = kafka
+        self.registry = registry
+        plain = "".join(letter if letter.isalnum() else "_" for letter in name)[:30]
+        # Database, role, slot, publication, prefix and group: one name for all is easy to find.
+        self.name = f"{MARK}_{plain}_{secrets.token_hex(2)}"
+        self.server = Database(postgres.address)
+        self.admin = Database(postgres.address, dbname=self.name)
+        self.source = Database(postgres.address, dbname=self.name, user=self.name, password=PASSWORD)
+        self.cluster = Cluster(kafka.address)
+        self.schemas = Schemas(registry.address)
+        self.workers: list[Worker] = []
+        self._topics: dict[tuple[str, str], Topic] = {}
+        self._undo: list[Callable[[], Any]] = []
+
+    # ------------------------------------------------------------ life
+    def prepare(self) -> None:
+        """Make the role, its database and what `setup.sql` says."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+        self.directory.mkdir(parents=True)
+        self.server.sql(f"create role {self.name} login replication password {_literal(PASSWORD)}",
+                        f"create database {self.name} owner {self.name}")
+        setup = self.folder / "setup.sql"
+        if setup.exists():
+            self.source.sql(setup.read_text())
+
+    def later(self, undo: Callable[[], Any]) -> None:
+        """Do something after the scenario, whatever becomes of it; last come, first done."""
+        self._undo.append(undo)
+
+    def finish(self) -> None:
+        """Remove everything. What fails does not keep the rest from being removed."""
+        problems = []
+        for worker in self.workers:
+            worker.kill()
+        for topic in self._topics.values():
+            topic.close()
+        for action in [*reversed(self._undo), self.postgres.start, self.kafka.start, self.registry.start,
+                       self._remove_source, lambda: self.cluster.delete(self.cluster.topics(self.name))]:
+            try:
+                action()
+            except Exception as error:  # the report names it
+                problems.append(f"{type(error).__name__}: {error}")
+        for database in (self.source, self.admin, self.server):
+            database.close()
+        if problems:
+            raise ScenarioFailed("cleaning up: " + "; ".join(problems))
+
+    def _remove_source(self) -> None:
+        remove_slots(self.server, self.name)
+        self.source.close()
+        self.admin.close()
+        self.server.sql(f"drop database if exists {self.name} with (force)", f"drop role if exists {self.name}")
+
+    # ------------------------------------------------------------ the source
+    def sql(self, *statements: str) -> None:
+        """Run SQL as the role that owns the database; each text is one transaction."""
+        self.source.sql(*statements)
+
+    def query(self, statement: str, *parameters: Any) -> list[dict[str, Any]]:
+        """Rows of a query as dictionaries."""
+        return self.source.query(statement, *parameters)
+
+    def rows(self, table: str, key: str) -> dict[str, dict[str, Any]]:
+        """A table as `replay` would have it."""
+        return {json.dumps({key: row[key]}): row for row in self.query(f"select * from {table}")}
+
+    def slot(self) -> dict[str, Any] | None:
+        """The connector's slot, if it exists."""
+        found = self.server.query("select *, confirmed_flush_lsn::text as confirmed from pg_replication_slots "
+                                  "where slot_name = %s", self.name)
+        return found[0] if found else None
+
+    def wait_streaming(self, timeout: float = 60) -> None:
+        """Wait until the slot is being read: the snapshot is through."""
+        wait_for(lambda: (self.slot() or {}).get("active"), timeout, "the stream of changes", self._aborted)
+
+    def settle(self, timeout: float = 60) -> None:
+        """Wait until all that is committed in the source now has been acknowledged to it, so is in Kafka."""
+        position = self.server.value("select pg_current_wal_lsn()::text")
+        wait_for(lambda: self.server.value("select confirmed_flush_lsn >= %s::pg_lsn from pg_replication_slots "
+                                           "where slot_name = %s", position, self.name),
+                 timeout, f"the slot's confirmation of {position}", self._aborted)
+
+    # ------------------------------------------------------------ the worker
+    def properties(self, **more: Any) -> dict[str, str]:
+        """The worker's properties; underscores in `more` stand for dots."""
+        registry = self.registry.address
+        return {
+            "bootstrap.servers": self.kafka.address,
+            "group.id": self.name,
+            "state.directory": str(self.directory / "state"),
+            "offset.storage.topic": f"{self.name}-offsets",
+            "offset.flush.interval.ms": "500",
+            "key.converter": "io.confluent.connect.avro.AvroConverter",
+            "key.converter.schema.registry.url": registry,
+            "value.converter": "io.confluent.connect.avro.AvroConverter",
+            "value.converter.schema.registry.url": registry,
+        } | _dotted(more)
+
+    def worker(self, *, start: bool = True, connectors: dict[str, str] | None = None, **more: Any) -> Worker:
+        """A worker of this trial, started. Its state stays when another takes its place."""
+        worker = Worker(self.directory, self.properties(**more), connectors)
+        self.workers.append(worker)
+        return worker.start() if start else worker
+
+    def config(self, **more: Any) -> dict[str, Any]:
+        """The connector's configuration: the base, `connector.json` over it, `more` over both (None removes)."""
+        base = {
+            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+            "plugin.name": "pgoutput",
+            "database.hostname": HOST,
+            "database.port": str(self.postgres.port),
+            "database.user": self.name,
+            "database.password": PASSWORD,
+            "database.dbname": self.name,
+            "topic.prefix": self.name,
+            "slot.name": self.name,
+            "publication.name": self.name,
+            "publication.autocreate.mode": "filtered",
+            "topic.creation.default.partitions": "1",
+            "topic.creation.default.replication.factor": "1",
+        }
+        file = self.folder / "connector.json"
+        merged = base | (json.loads(file.read_text()) if file.exists() else {}) | _dotted(more)
+        return {key: value for key, value in merged.items() if value is not None}
+
+    def connect(self, worker: Worker | None = None, **more: Any) -> Connector:
+        """Create the connector on the worker (a new one by default) and wait until it streams."""
+        connector = (worker or self.worker()).create(self.name, self.config(**more))
+        self.wait_streaming()
+        return connector
+
+    def _aborted(self) -> str | None:
+        if not self.workers:
+            return None
+        return self.workers[-1].connector(self.name).failed()
+
+    # ------------------------------------------------------------ Kafka
+    def topic(self, table: str, isolation: str = "read_committed") -> Topic:
+        """The topic of a table, `public.` understood if there is no schema."""
+        return self.topic_named(f"{self.name}.{table if '.' in table else f'public.{table}'}", isolation)
+
+    def topic_named(self, name: str, isolation: str = "read_committed") -> Topic:
+        """Any topic."""
+        key = (name, isolation)
+        if key not in self._topics:
+            self._topics[key] = Topic(self.kafka.address, name, self.schemas, isolation)
+        return self._topics[key]
+
+    def records(self, table: str, count: int, timeout: float = 60) -> list[Record]:
+        """Wait until a table's topic has at least so many records; returns all."""
+        topic = self.topic(table)
+        return wait_for(lambda: found if len(found := topic.read()) >= count else None, timeout,
+                        f"{count} records in {topic.name}", self._aborted)
+
+    def settled_records(self, table: str) -> list[Record]:
+        """All records of a table's topic once everything committed so far is in."""
+        self.settle()
+        return self.topic(table).read()
+
+    # ------------------------------------------------------------ expectations that many share
+    def nothing_left(self) -> None:
+        """No slot, no publication and no data topic exists."""
+        check(self.slot() is None, f"no slot is left; there is {self.slot()}")
+        equal(self.admin.query("select pubname from pg_publication"), [], "publications left")
+        equal(self.cluster.topics(f"{self.name}."), [], "topics left")
+
+    def exactly_once(self, records: list[Record]) -> None:
+        """Every change occurs once, and in the source's order within each partition."""
+        seen: dict[tuple[int, ...], Record] = {}
+        last: dict[int, tuple[int, ...]] = {}
+        for record in records:
+            if record.value is not None and record.op == "r":
+                continue
+            place = position(record)
+            if place in seen:
+                raise ScenarioFailed(f"position {place} twice: {seen[place]} and {record}")
+            seen[place] = record
+            if place <= last.get(record.partition, ()):
+                raise ScenarioFailed(f"position {place} after {last[record.partition]} in partition {record.partition}")
+            last[record.partition] = place
+
+
+def position(record: Record) -> tuple[int, int, int]:
+    """(commit LSN, sequence in the transaction, part) from the record's headers."""
+    texts = [record.extension(name) for name in ("commit_lsn", "tx_seq", "part")]
+    check(None not in texts, f"the record has the headers of its position; it is {record}")
+    return tuple(_number(text) for text in texts)  # type: ignore[return-value]
+
+
+def remove_slots(server: Database, name: str) -> None:
+    """Drop the slots of a database or of that name; their readers are ended first."""
+    deadline = time.monotonic() + 20
+    where = "where database = %s or slot_name = %s"
+    while found := server.query(f"select slot_name, active_pid from pg_replication_slots {where}", name, name):
+        for slot in found:
+            try:
+                if slot["active_pid"]:
+                    server.query("select pg_terminate_backend(%s)", slot["active_pid"])
+                server.query("select pg_drop_replication_slot(%s)", slot["slot_name"])
+            except psycopg.Error:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+
+
+def _number(text: str) -> int:
+    """A position: plain, or in the server's notation X/Y."""
+    high, slash, low = text.strip('"').partition("/")
+    return (int(high, 16) << 32 | int(low, 16)) if slash else int(high)
+
+
+def _literal(text: str) -> str:
+    return "E'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _dotted(more: dict[str, Any]) -> dict[str, Any]:
+    return {key.replace("_", "."): value for key, value in more.items()}
