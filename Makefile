@@ -36,6 +36,7 @@ check: ## formatting, lints, hermetic tests, docs: before every commit
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings
 	$(NO_SERVICES) cargo test
+	PYTHONPATH=integration python3 -m unittest -q registry.tests
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
 
 test: ## all tests that must pass: hermetic, with services, scenarios on the oldest and newest PostgreSQL

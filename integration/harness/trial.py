@@ -16,8 +16,9 @@ from stack.settings import HOST
 
 from .checks import ScenarioFailed, check, equal, wait_for
 from .database import Database
+from .own_registry import OwnRegistry
 from .topics import Cluster, Record, Schemas, Topic
-from .worker import Connector, Worker
+from .worker import Connector, Worker, free_port
 
 # Everything on the shared services that a run makes begins so.
 MARK = "tgtest"
@@ -33,7 +34,8 @@ class Trial:
         self.directory = directory
         self.postgres = postgres
         self.kafka = kafka
-        self.registry = registry
+        self.registry: Registry | OwnRegistry = registry
+        self._shared_registry = registry
         plain = "".join(letter if letter.isalnum() else "_" for letter in name)[:30]
         # Database, role, slot, publication, prefix and group: one name for all is easy to find.
         self.name = f"{MARK}_{plain}_{secrets.token_hex(2)}"
@@ -61,6 +63,14 @@ class Trial:
         """Do something after the scenario, whatever becomes of it; last come, first done."""
         self._undo.append(undo)
 
+    def own_registry(self) -> OwnRegistry:
+        """Use a registry of this trial's own from here on, one that faults can be ordered from."""
+        registry = OwnRegistry(self.directory, free_port())
+        registry.start()
+        self.later(registry.kill)
+        self.registry, self.schemas = registry, Schemas(registry.address)
+        return registry
+
     def finish(self) -> None:
         """Remove everything. What fails does not keep the rest from being removed."""
         problems = []
@@ -68,7 +78,7 @@ class Trial:
             worker.kill()
         for topic in self._topics.values():
             topic.close()
-        for action in [*reversed(self._undo), self.postgres.start, self.kafka.start, self.registry.start,
+        for action in [self.postgres.start, self.kafka.start, self._shared_registry.start, *reversed(self._undo),
                        self._remove_source, lambda: self.cluster.delete(self.cluster.topics(self.name))]:
             try:
                 action()

@@ -27,13 +27,18 @@ def binary() -> Path:
     return max(built, key=lambda path: path.stat().st_mtime)
 
 
+def free_port() -> int:
+    """A port that nobody has now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return probe.getsockname()[1]
+
+
 class Worker:
     """One worker with a directory of its own. It dies with the harness."""
 
     def __init__(self, directory: Path, properties: Mapping[str, str], connectors: Mapping[str, str] | None = None):
-        with socket.socket() as probe:
-            probe.bind((HOST, 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.rest = Rest(f"http://{HOST}:{self.port}")
         self.log = directory / "worker.log"
         self._process: subprocess.Popen | None = None
