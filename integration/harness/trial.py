@@ -132,8 +132,9 @@ class Trial:
         return {
             "bootstrap.servers": self.kafka.address,
             "group.id": self.name,
-            "state.directory": str(self.directory / "state"),
+            "config.storage.directory": str(self.directory / "state"),
             "offset.storage.topic": f"{self.name}-offsets",
+            "table.state.storage.topic": f"{self.name}-table-states",
             "offset.flush.interval.ms": "500",
             "key.converter": "io.confluent.connect.avro.AvroConverter",
             "key.converter.schema.registry.url": registry,
@@ -163,6 +164,9 @@ class Trial:
             "publication.autocreate.mode": "filtered",
             "topic.creation.default.partitions": "1",
             "topic.creation.default.replication.factor": "1",
+            # Scenarios that break something do not want to wait as long as an operator would.
+            "retriable.restart.connector.wait.ms": "200",
+            "errors.retry.delay.max.ms": "1000",
         }
         file = self.folder / "connector.json"
         merged = base | (json.loads(file.read_text()) if file.exists() else {}) | _dotted(more)
