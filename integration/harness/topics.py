@@ -89,8 +89,9 @@ class Topic:
     """One topic, read from its beginning and remembered."""
 
     def __init__(self, bootstrap: str, name: str, schemas: Schemas, isolation: str = "read_committed"):
+        self.bootstrap = bootstrap
         self.name = name
-        self._schemas = schemas
+        self.schemas = schemas
         self._next: dict[int, int] = {}
         self._records: list[Record] = []
         self._consumer = Consumer({
@@ -134,8 +135,8 @@ class Topic:
         self._consumer.close()
 
     def _take(self, message: Any) -> None:
-        key_schema, key = self._schemas.decode(message.key())
-        value_schema, value = self._schemas.decode(message.value())
+        key_schema, key = self.schemas.decode(message.key())
+        value_schema, value = self.schemas.decode(message.value())
         headers = {name: (raw or b"").decode("utf-8", "replace") for name, raw in message.headers() or []}
         self._next[message.partition()] = message.offset() + 1
         self._records.append(Record(self.name, message.partition(), message.offset(), key, value, headers,

@@ -1,0 +1,3 @@
+create table t (a int, b text, v int, doc text, primary key (b, a));
+alter table t alter doc set storage external;
+insert into t values (1, 'x', 1, repeat('d', 9000)), (2, 'y', 2, 'small');

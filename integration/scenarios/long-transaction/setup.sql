@@ -1,0 +1,2 @@
+create table long (id int primary key);
+create table short (id int primary key);
