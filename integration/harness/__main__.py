@@ -21,7 +21,7 @@ from stack.settings import StackError
 from .checks import ScenarioFailed
 from .database import Database
 from .topics import Cluster
-from .trial import MARK, Trial, remove_slots
+from .trial import MARK, Trial, remove_source
 from .worker import binary
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
@@ -73,8 +73,7 @@ def sweep(postgres: Postgres, kafka: Kafka) -> None:
     """Remove what a run that was killed left behind."""
     server = Database(postgres.address)
     for row in server.query("select datname from pg_database where datname like %s", f"{MARK}\\_%"):
-        remove_slots(server, row["datname"])
-        server.sql(f"drop database {row['datname']} with (force)")
+        remove_source(server, row["datname"])
     for row in server.query("select rolname from pg_roles where rolname like %s", f"{MARK}\\_%"):
         server.sql(f"drop role {row['rolname']}")
     server.close()

@@ -49,10 +49,6 @@ class OwnRegistry:
         """Requests seen since the last `heal`, as `METHOD /path`."""
         return [request for request in self._ok("GET", "/faults")["requests"] if re.search(path, request)]
 
-    def set_level(self, subject: str, level: str) -> None:
-        """A subject's compatibility level."""
-        self._ok("PUT", f"/config/{subject}", {"compatibility": level})
-
     def set_mode(self, mode: str) -> None:
         """READWRITE or READONLY, for all subjects."""
         self._ok("PUT", "/mode", {"mode": mode})

@@ -5,7 +5,7 @@ import secrets
 import shutil
 import time
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Iterable
 
 import psycopg
 
@@ -17,6 +17,7 @@ from stack.settings import HOST
 from .checks import ScenarioFailed, check, equal, wait_for
 from .database import Database
 from .own_registry import OwnRegistry
+from .rest import Rest, quoted
 from .topics import Cluster, Record, Schemas, Topic
 from .worker import Connector, Worker, free_port
 
@@ -32,16 +33,13 @@ class Trial:
     def __init__(self, name: str, folder: Path, directory: Path, postgres: Postgres, kafka: Kafka, registry: Registry):
         self.folder = folder
         self.directory = directory
-        self.postgres = postgres
         self.kafka = kafka
         self.registry: Registry | OwnRegistry = registry
-        self._shared_registry = registry
+        self._shared = (postgres, kafka, registry)
         plain = "".join(letter if letter.isalnum() else "_" for letter in name)[:30]
         # Database, role, slot, publication, prefix and group: one name for all is easy to find.
         self.name = f"{MARK}_{plain}_{secrets.token_hex(2)}"
-        self.server = Database(postgres.address)
-        self.admin = Database(postgres.address, dbname=self.name)
-        self.source = Database(postgres.address, dbname=self.name, user=self.name, password=PASSWORD)
+        self._use(postgres)
         self.cluster = Cluster(kafka.address)
         self.schemas = Schemas(registry.address)
         self.workers: list[Worker] = []
@@ -53,8 +51,20 @@ class Trial:
         """Make the role, its database and what `setup.sql` says."""
         shutil.rmtree(self.directory, ignore_errors=True)
         self.directory.mkdir(parents=True)
-        self.server.sql(f"create role {self.name} login replication password {_literal(PASSWORD)}",
-                        f"create database {self.name} owner {self.name}")
+        self._create_source()
+
+    def _use(self, postgres: Postgres) -> None:
+        """Talk to this server: as superuser to it and to the trial's database, and as the role that owns that."""
+        self.postgres = postgres
+        self.server = Database(postgres.address)
+        self.admin = Database(postgres.address, dbname=self.name)
+        self.source = Database(postgres.address, dbname=self.name, user=self.name, password=PASSWORD)
+
+    def _create_source(self) -> None:
+        server, databases = self.server, (self.source, self.admin, self.server)
+        self.later(lambda: remove_source(server, self.name, databases))
+        server.sql(f"create role {self.name} login replication password {_literal(PASSWORD)}",
+                   f"create database {self.name} owner {self.name}")
         setup = self.folder / "setup.sql"
         if setup.exists():
             self.source.sql(setup.read_text())
@@ -62,6 +72,15 @@ class Trial:
     def later(self, undo: Callable[[], Any]) -> None:
         """Do something after the scenario, whatever becomes of it; last come, first done."""
         self._undo.append(undo)
+
+    def own_server(self, **settings: str) -> None:
+        """Use a server of this trial's own from here on, with these settings."""
+        server = Postgres(self.postgres.major, name="postgres-own", at_port=free_port(), settings=settings)
+        server.remove()
+        self.later(server.remove)
+        server.start()
+        self._use(server)
+        self._create_source()
 
     def own_registry(self) -> OwnRegistry:
         """Use a registry of this trial's own from here on, one that faults can be ordered from."""
@@ -78,22 +97,14 @@ class Trial:
             worker.kill()
         for topic in self._topics.values():
             topic.close()
-        for action in [self.postgres.start, self.kafka.start, self._shared_registry.start, *reversed(self._undo),
-                       self._remove_source, lambda: self.cluster.delete(self.cluster.topics(self.name))]:
+        starts = [part.start for part in self._shared]
+        for action in [*starts, *reversed(self._undo), lambda: self.cluster.delete(self.cluster.topics(self.name))]:
             try:
                 action()
             except Exception as error:  # the report names it
                 problems.append(f"{type(error).__name__}: {error}")
-        for database in (self.source, self.admin, self.server):
-            database.close()
         if problems:
             raise ScenarioFailed("cleaning up: " + "; ".join(problems))
-
-    def _remove_source(self) -> None:
-        remove_slots(self.server, self.name)
-        self.source.close()
-        self.admin.close()
-        self.server.sql(f"drop database if exists {self.name} with (force)", f"drop role if exists {self.name}")
 
     # ------------------------------------------------------------ the source
     def sql(self, *statements: str) -> None:
@@ -206,6 +217,11 @@ class Trial:
         self.settle()
         return self.topic(table).read()
 
+    def set_level(self, subject: str, level: str) -> None:
+        """A subject's compatibility level in the registry."""
+        answer = Rest(self.registry.address)("PUT", f"/config/{quoted(subject)}", {"compatibility": level})
+        equal(answer.status, 200, f"status of the registry's PUT config ({answer.message})")
+
     # ------------------------------------------------------------ expectations that many share
     def nothing_left(self) -> None:
         """No slot, no publication and no data topic exists."""
@@ -234,6 +250,16 @@ def position(record: Record) -> tuple[int, int, int]:
     texts = [record.extension(name) for name in ("commit_lsn", "tx_seq", "part")]
     check(None not in texts, f"the record has the headers of its position; it is {record}")
     return tuple(_number(text) for text in texts)  # type: ignore[return-value]
+
+
+def remove_source(server: Database, name: str, databases: Iterable[Database] = ()) -> None:
+    """Drop a trial's slots, database and role, and close what is connected to them."""
+    remove_slots(server, name)
+    for database in databases:
+        if database is not server:
+            database.close()
+    server.sql(f"drop database if exists {name} with (force)", f"drop role if exists {name}")
+    server.close()
 
 
 def remove_slots(server: Database, name: str) -> None:

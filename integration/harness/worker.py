@@ -95,11 +95,16 @@ class Worker:
         """SIGTERM, as a service manager would; returns the exit status."""
         check(self._process is not None, "the worker was started")
         self._process.send_signal(signal.SIGTERM)  # type: ignore[union-attr]
+        return self.wait_exit(timeout)
+
+    def wait_exit(self, timeout: float = 20) -> int:
+        """Wait until it has ended; returns the exit status."""
+        check(self._process is not None, "the worker was started")
         try:
             return self._process.wait(timeout)  # type: ignore[union-attr]
         except subprocess.TimeoutExpired as error:
             self.kill()
-            raise ScenarioFailed(f"the worker did not end within {timeout:g} s of SIGTERM") from error
+            raise ScenarioFailed(f"the worker did not end within {timeout:g} s") from error
 
     def log_text(self) -> str:
         """All that it has logged."""

@@ -1,0 +1,2 @@
+create table t (id int primary key, v int);
+create table keyless (v int);
