@@ -3,11 +3,14 @@
 mod cluster;
 mod connection;
 mod encryption;
+mod snapshot;
 
 use std::time::Duration;
 
 use tidegate::config::Secret;
-use tidegate::sources::postgres::{ConnectionSettings, SslMode};
+use tidegate::sources::postgres::{
+    ConnectionSettings, PublicationAutocreate, Settings, SnapshotMode, SslMode, TableFilter,
+};
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, NoTls};
 
@@ -91,5 +94,22 @@ fn settings(config: &tokio_postgres::Config) -> ConnectionSettings {
         connect_timeout: Duration::from_secs(10),
         query_timeout: Duration::from_secs(30),
         application_name: "tidegate tests".to_owned(),
+    }
+}
+
+/// Settings of a connector that captures every table.
+fn source_settings(connection: &ConnectionSettings, slot: &str, publication: &str) -> Settings {
+    Settings {
+        connection: connection.clone(),
+        slot_name: slot.to_owned(),
+        publication_name: publication.to_owned(),
+        publication_autocreate: PublicationAutocreate::Filtered,
+        publish_via_partition_root: false,
+        snapshot_mode: SnapshotMode::Initial,
+        tables: TableFilter::default(),
+        status_interval: Duration::from_secs(10),
+        slot_max_retries: 0,
+        slot_retry_delay: Duration::from_millis(1),
+        snapshot_include: None,
     }
 }
