@@ -13,6 +13,10 @@ pub mod wire;
 pub mod relations;
 mod images;
 pub mod decode;
+pub mod catalogue;
+pub mod capture;
+pub mod identity;
+pub mod table_version;
 pub mod snapshot;
 pub mod values;
 

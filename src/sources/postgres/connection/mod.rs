@@ -94,7 +94,8 @@ impl Connection {
                     .fault(format!("no connection to {}", socket::endpoint(settings)))
                     .caused_by(&elapsed)
             })??;
-        connection.query_limit = Some(settings.query_timeout);
+        // No limit is said by zero, to us as to the server.
+        connection.query_limit = Some(settings.query_timeout).filter(|limit| !limit.is_zero());
         session::pin(&mut connection, settings, purpose).await?;
         if purpose == Purpose::Snapshot {
             connection.query_limit = None;
