@@ -1,7 +1,8 @@
 //! Names that a schema format accepts: Debezium's adjustments, character by character.
 //!
 //! Characters are UTF-16 code units, as they are in Debezium, so that an adopted topic keeps its
-//! schemas. Knows no schema. **Invariant:** a legal name is never changed, except that
+//! schemas. One rule is wider: Debezium looks at the first character of a name only, and leaves a
+//! digit at the beginning of a later part, which is not legal. Knows no schema. **Invariant:** a legal name is never changed, except that
 //! `avro_unicode` escapes its own escape character, the underscore.
 
 use super::settings::words;
@@ -34,18 +35,24 @@ impl NameAdjustment {
             return name.to_owned();
         }
         let mut adjusted = String::with_capacity(name.len());
-        for (index, unit) in name.encode_utf16().enumerate() {
+        let mut first = true;
+        for unit in name.encode_utf16() {
             match char::from_u32(unit.into()).filter(char::is_ascii) {
+                Some('.') if dotted && !first => {
+                    adjusted.push('.');
+                    first = true;
+                    continue;
+                }
                 Some(letter) if letter.is_ascii_alphabetic() => adjusted.push(letter),
                 Some('_') if self == Self::Avro => adjusted.push('_'),
-                Some(digit) if digit.is_ascii_digit() && index > 0 => adjusted.push(digit),
+                Some(digit) if digit.is_ascii_digit() && !first => adjusted.push(digit),
                 Some(digit) if digit.is_ascii_digit() && self == Self::Avro => {
                     adjusted.push('_');
                     adjusted.push(digit);
                 }
-                Some('.') if dotted && index > 0 => adjusted.push('.'),
                 _ => self.replace(unit, &mut adjusted),
             }
+            first = false;
         }
         adjusted
     }
@@ -106,8 +113,8 @@ mod tests {
         );
         check_schema(
             "my-shop.public.1digit.Value",
-            "my_shop.public.1digit.Value",
-            "my_u002dshop.public.1digit.Value",
+            "my_shop.public._1digit.Value",
+            "my_u002dshop.public._u0031digit.Value",
         );
         check_schema(
             "shop.public._n_____.Envelope",
