@@ -5,10 +5,33 @@
 //! finished. **Invariant:** an offset is acknowledged only after the transaction that contains it
 //! was committed.
 
+mod boundary;
+mod client;
+mod faults;
+mod metrics;
+pub mod murmur2;
+pub mod offsets;
+mod properties;
+mod publisher;
 pub mod queue;
+mod settings;
+mod sizes;
 mod topic_list;
+mod topics;
+mod transaction;
 
+pub use client::validate;
+pub use metrics::PublisherMetrics;
+pub use offsets::Stored;
+pub use properties::{ClientKind, ClientProperties, PropertyFault};
+pub use publisher::Publisher;
 pub use queue::{
     Closed, OffsetRecord, Permit, Received, Receiver, Sender, Staged, TableState, channel,
 };
+pub use settings::{
+    BoundarySettings, InternalTopic, KafkaSettings, TopicCreation, TopicGroup, TopicTemplate,
+    topic_pattern, transactional_id,
+};
+pub use sizes::SizeLimits;
 pub use topic_list::TopicList;
+pub use topics::{CleanupPolicy, TopicFacts, Topics};

@@ -2,6 +2,7 @@
 //!
 //! A test whose service is not named by its environment variable says so and ends.
 
+mod kafka;
 mod postgres;
 
 /// Reads the variable that names a service, or says that the test is skipped.

@@ -1,0 +1,305 @@
+//! Makes the Kafka client's handles, and keeps what they report on the side.
+//!
+//! librdkafka connects in the background and tells of trouble through callbacks, not through the
+//! call that waits. [`Events`] keeps the last of each kind, so that a fault can name the broker's
+//! own reason. **Invariant:** what exactly-once delivery needs is set after the user's properties
+//! and cannot be overridden.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rdkafka::client::ClientContext;
+use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
+use rdkafka::consumer::{BaseConsumer, ConsumerContext};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::Message;
+use rdkafka::producer::{DeliveryResult, ProducerContext};
+
+use super::faults;
+use super::properties::ClientProperties;
+use super::settings::KafkaSettings;
+use crate::error::{Code, Fault};
+
+/// The producer's own buffer; part of the task's memory bound (librdkafka's default is 1 GiB).
+const BUFFER_KIBIBYTES: usize = 32 << 10;
+/// Records in it. librdkafka does not count its own 200 bytes or so for each.
+const BUFFER_RECORDS: usize = 100_000;
+/// `max.request.size` of Java's client.
+pub(super) const MAX_REQUEST_SIZE: usize = 1 << 20;
+/// Batches are smaller than the smallest sensible `max.message.bytes` of a topic, because the
+/// broker refuses a whole batch that is larger and librdkafka does not split it.
+pub(super) const BATCH_SIZE: usize = 256 << 10;
+/// How long librdkafka waits for more records. Kafka transactions are ended as soon as the queue
+/// is empty, so waiting longer only delays them.
+const LINGER: &str = "1";
+
+/// Reads the clock. Nothing below this module decides by time that was not handed to it.
+#[expect(clippy::disallowed_methods, reason = "the publisher's thread is a driver")]
+pub(super) fn clock() -> Instant {
+    Instant::now()
+}
+
+/// What a client reported beside its answers.
+#[derive(Debug, Default)]
+pub(super) struct Events(Mutex<Seen>);
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    /// The last trouble with a broker's connection.
+    pub(super) broker: Option<String>,
+    /// A refusal of credentials.
+    pub(super) authentication: Option<String>,
+    /// Why the current transaction failed, in librdkafka's words.
+    pub(super) transaction: Option<String>,
+    /// The first record that could not be delivered.
+    pub(super) delivery: Option<DeliveryFailure>,
+}
+
+/// A record that could not be delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DeliveryFailure {
+    pub(super) topic: String,
+    pub(super) error: RDKafkaErrorCode,
+    /// Bytes of key and value.
+    pub(super) size: usize,
+}
+
+impl Events {
+    /// What was reported so far.
+    pub(super) fn seen(&self) -> Seen {
+        self.lock().clone()
+    }
+
+    /// The first failed delivery, if there was one.
+    pub(super) fn delivery_failed(&self) -> bool {
+        self.lock().delivery.is_some()
+    }
+
+    /// A fault if the broker refuses the credentials: waiting would not help.
+    pub(super) fn check_authentication(&self) -> Result<(), Fault> {
+        match &self.lock().authentication {
+            Some(reason) => Err(Code::KafkaAuthentication.fault(reason.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// A fault for a cluster that does not answer, with the broker's last error.
+    pub(super) fn unreachable(&self, servers: &str, attempted: &str) -> Fault {
+        let seen = self.lock();
+        let reason = seen.broker.as_deref().unwrap_or("no answer in time");
+        Code::KafkaUnreachable
+            .fault(format!("{attempted}: bootstrap.servers '{servers}' gave: {reason}"))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClientContext for Events {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        if is_transaction_failure(facility, level, message) {
+            let reason = message.split_once("]: ").map_or(message, |(_thread, reason)| reason);
+            self.lock().transaction.get_or_insert_with(|| reason.to_owned());
+        }
+        match level {
+            _ if facility == "CONFWARN" => tracing::debug!(facility, "{message}"),
+            RDKafkaLogLevel::Emerg
+            | RDKafkaLogLevel::Alert
+            | RDKafkaLogLevel::Critical
+            | RDKafkaLogLevel::Error
+            | RDKafkaLogLevel::Warning => tracing::warn!(facility, "{message}"),
+            RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info => {
+                tracing::info!(facility, "{message}");
+            }
+            RDKafkaLogLevel::Debug => tracing::debug!(facility, "{message}"),
+        }
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        tracing::debug!(%error, reason, "the Kafka client reports");
+        let mut seen = self.lock();
+        match error.rdkafka_error_code() {
+            // "n/n brokers are down" says less than what came before it.
+            Some(RDKafkaErrorCode::AllBrokersDown) => {
+                seen.broker.get_or_insert_with(|| reason.to_owned());
+            }
+            Some(code) if faults::definite(code) == Some(Code::KafkaAuthentication) => {
+                seen.authentication = Some(reason.to_owned());
+            }
+            _ => seen.broker = Some(reason.to_owned()),
+        }
+    }
+}
+
+/// Logs are the only place where librdkafka tells why it gave a transaction up (`TXNERR`), and
+/// which partition the coordinator did not take (`ADDPARTS`).
+fn is_transaction_failure(facility: &str, level: RDKafkaLogLevel, message: &str) -> bool {
+    let is_error =
+        !matches!(level, RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info | RDKafkaLogLevel::Debug);
+    match facility {
+        "TXNERR" => true,
+        // A partition that was skipped because of another one is not the one to be named.
+        "ADDPARTS" => is_error && !message.contains("not attempted"),
+        _ => false,
+    }
+}
+
+impl ConsumerContext for Events {}
+
+impl ProducerContext for Events {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
+        let Err((error, message)) = result else { return };
+        let failure = DeliveryFailure {
+            topic: message.topic().to_owned(),
+            error: error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown),
+            size: message.payload_len() + message.key_len(),
+        };
+        let mut seen = self.lock();
+        match &seen.delivery {
+            // What is purged after a failure says nothing about its cause.
+            Some(known) if !is_purge(known.error) => {}
+            Some(_) if is_purge(failure.error) => {}
+            _ => seen.delivery = Some(failure),
+        }
+    }
+}
+
+/// Whether a delivery failed only because the transaction had failed.
+pub(super) const fn is_purge(error: RDKafkaErrorCode) -> bool {
+    matches!(error, RDKafkaErrorCode::PurgeQueue | RDKafkaErrorCode::PurgeInflight)
+}
+
+/// Checks the properties' values as the Kafka client does, without connecting.
+///
+/// # Errors
+/// A value is not one that the client takes.
+pub fn validate(settings: &KafkaSettings) -> Result<(), Fault> {
+    for (client, config) in [
+        ("producer", producer_config(settings)),
+        ("consumer", consumer_config(settings)),
+        ("admin client", admin_config(settings)),
+    ] {
+        config.create_native_config().map_err(|error| faults::client_refused(&error, client))?;
+    }
+    Ok(())
+}
+
+/// The largest record that the producer takes.
+pub(super) fn max_request_size(settings: &KafkaSettings) -> usize {
+    number(&settings.producer, "message.max.bytes", MAX_REQUEST_SIZE)
+}
+
+/// The size beyond which the producer puts no further record into a batch.
+pub(super) fn batch_size(settings: &KafkaSettings) -> usize {
+    number(&settings.producer, "batch.size", BATCH_SIZE)
+}
+
+fn number(properties: &ClientProperties, name: &str, default: usize) -> usize {
+    properties.get(name).and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// The configuration of the transactional producer.
+pub(super) fn producer_config(settings: &KafkaSettings) -> ClientConfig {
+    let mut config = base_config(settings);
+    config
+        .set("partitioner", "murmur2_random")
+        .set("linger.ms", LINGER)
+        .set("batch.size", BATCH_SIZE.to_string())
+        .set("message.max.bytes", MAX_REQUEST_SIZE.to_string())
+        .set("queue.buffering.max.messages", BUFFER_RECORDS.to_string())
+        .set("socket.nagle.disable", "true");
+    apply(&mut config, &settings.producer);
+    // A record larger than the whole buffer would wait for room for ever.
+    let largest = max_request_size(settings).div_ceil(1024) + 64;
+    let buffer = number(&settings.producer, "queue.buffering.max.kbytes", BUFFER_KIBIBYTES);
+    config
+        .set("queue.buffering.max.kbytes", buffer.max(largest).to_string())
+        .set("transactional.id", &settings.transactional_id)
+        .set("transaction.timeout.ms", settings.transaction_timeout().as_millis().to_string())
+        .set("enable.idempotence", "true")
+        .set("acks", "all")
+        // Successes are known by the commit; a report for each would cost more than the rest.
+        .set("delivery.report.only.error", "true");
+    config
+}
+
+/// The configuration of clients that read internal topics.
+pub(super) fn consumer_config(settings: &KafkaSettings) -> ClientConfig {
+    let mut config = base_config(settings);
+    config.set("fetch.wait.max.ms", "50");
+    apply(&mut config, &settings.consumer);
+    config
+        // Required by the client although no group is joined.
+        .set("group.id", &settings.transactional_id)
+        .set("isolation.level", "read_committed")
+        .set("enable.auto.commit", "false")
+        .set("enable.auto.offset.store", "false")
+        .set("auto.offset.reset", "error")
+        .set("enable.partition.eof", "true");
+    config
+}
+
+/// The configuration of clients that create and describe topics.
+pub(super) fn admin_config(settings: &KafkaSettings) -> ClientConfig {
+    let mut config = base_config(settings);
+    apply(&mut config, &settings.admin);
+    config
+}
+
+fn base_config(settings: &KafkaSettings) -> ClientConfig {
+    let mut config = ClientConfig::new();
+    config.set_log_level(RDKafkaLogLevel::Info);
+    config
+        .set("client.id", format!("tidegate-{}", settings.connector))
+        // Topics are created by the worker's own rules, never by asking for them.
+        .set("allow.auto.create.topics", "false");
+    config
+}
+
+fn apply(config: &mut ClientConfig, properties: &ClientProperties) {
+    for (name, value) in properties.iter() {
+        config.set(name, value);
+    }
+}
+
+/// Makes a handle.
+pub(super) fn make<T: FromClientConfigAndContext<Events>>(
+    config: &ClientConfig,
+    client: &str,
+) -> Result<T, Fault> {
+    config
+        .create_with_context(Events::default())
+        .map_err(|error| faults::client_refused(&error, client))
+}
+
+/// Asks the cluster something through a consumer until it answers or the limit is over.
+pub(super) fn ask<T>(
+    consumer: &BaseConsumer<Events>,
+    settings: &KafkaSettings,
+    attempted: &str,
+    mut question: impl FnMut(Duration) -> Result<T, KafkaError>,
+) -> Result<T, Fault> {
+    use rdkafka::consumer::Consumer;
+
+    let deadline = clock() + settings.request_timeout;
+    loop {
+        let left = deadline.saturating_duration_since(clock());
+        let error = match question(left.min(Duration::from_millis(500))) {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        // Serves the callbacks; nothing is assigned, so nothing is consumed.
+        drop(consumer.poll(Duration::from_millis(20)));
+        let events = consumer.context();
+        events.check_authentication()?;
+        if let Some(code) = error.rdkafka_error_code().and_then(faults::definite) {
+            return Err(code.fault(attempted).caused_by(&error));
+        }
+        if clock() >= deadline {
+            return Err(events.unreachable(settings.consumer.bootstrap_servers(), attempted));
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! What a task knows about itself, in Kafka: its offset and its tables' states.
+//!
+//! Both live in compacted topics, one partition for each connector, and are written by the
+//! publisher inside the transactions that they describe. Here they are read, once, after
+//! `init_transactions`: whatever an older producer left open is ended by then. Knows no source.
+//! **Invariant:** only a read that reached the high watermark may say "there is no offset".
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::error::KafkaError;
+use rdkafka::message::Message as _;
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+
+use super::boundary::TransactionLog as _;
+use super::client::{self, Events, clock};
+use super::faults;
+use super::metrics::PublisherMetrics;
+use super::murmur2;
+use super::queue::{OffsetRecord, TableState};
+use super::settings::KafkaSettings;
+use super::topic_list::TopicList;
+use super::topics::{Topics, blocking};
+use super::transaction::Transactions;
+use crate::error::{Code, Fault};
+
+/// How much of the partition's end is searched for the offset, step by step, before all of it.
+const TAILS: [i64; 2] = [1_000, 50_000];
+/// One look at the consumer.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Where a connector's offset and states are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StoragePlace {
+    pub(super) offsets_topic: String,
+    pub(super) offsets_partition: i32,
+    pub(super) offset_key: String,
+    pub(super) states_topic: String,
+    pub(super) states_partition: i32,
+    /// All keys of this connector's states begin so.
+    state_prefix: String,
+}
+
+impl StoragePlace {
+    /// Creates the internal topics if need be, and finds the connector's partitions.
+    pub(super) async fn ensure(settings: &KafkaSettings, topics: &Topics) -> Result<Self, Fault> {
+        let offsets = topics.ensure_internal(&settings.offsets_topic).await?;
+        let states = topics.ensure_internal(&settings.states_topic).await?;
+        Ok(Self::new(settings, offsets, states))
+    }
+
+    fn new(settings: &KafkaSettings, offsets: i32, states: i32) -> Self {
+        let connector = settings.connector.as_bytes();
+        // As Kafka Connect keys its offsets: a JSON array that begins with the connector's name.
+        let offset_key = json_array(&[&settings.connector, &settings.source_partition]);
+        Self {
+            offsets_topic: settings.offsets_topic.name.clone(),
+            offsets_partition: murmur2::partition(connector, offsets),
+            state_prefix: offset_key.trim_end_matches(']').to_owned() + ",",
+            offset_key,
+            states_topic: settings.states_topic.name.clone(),
+            states_partition: murmur2::partition(connector, states),
+        }
+    }
+
+    /// The record key of a table's state.
+    pub(super) fn state_key(&self, key: &str) -> String {
+        let Self { state_prefix, .. } = self;
+        format!("{state_prefix}{}]", json_string(key))
+    }
+
+    /// The table's key of a record's key, if it is a state of this connector.
+    fn table_key(&self, record_key: &[u8]) -> Option<String> {
+        let rest = record_key.strip_prefix(self.state_prefix.as_bytes())?.strip_suffix(b"]")?;
+        serde_json::from_slice(rest).ok()
+    }
+}
+
+fn json_array(parts: &[&str]) -> String {
+    let parts: Vec<String> = parts.iter().map(|part| json_string(part)).collect();
+    format!("[{}]", parts.join(","))
+}
+
+fn json_string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// What an earlier task of this connector left in Kafka.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stored {
+    /// The last committed offset; `None`: there is none, or it was reset.
+    pub offset: Option<OffsetRecord>,
+    /// The last committed state of each table.
+    pub states: Vec<TableState>,
+}
+
+/// Forgets a connector's offset and states. Fences off a task that may still run.
+///
+/// # Errors
+/// The cluster does not answer or refuses.
+pub async fn reset(settings: &KafkaSettings) -> Result<(), Fault> {
+    let place = StoragePlace::ensure(settings, &Topics::connect(settings).await?).await?;
+    let settings = settings.clone();
+    blocking(move || {
+        let mut transactions = take_over(&settings, &place)?;
+        let stored = load(&settings, &place)?;
+        transactions.begin()?;
+        let forget = |state: TableState| TableState { key: state.key, value: None };
+        transactions.produce_states(&stored.states.into_iter().map(forget).collect::<Vec<_>>())?;
+        transactions.commit_tombstone()
+    })
+    .await
+}
+
+/// Reads a connector's offset while no task of it runs. Fences off a task that may still run.
+///
+/// # Errors
+/// The cluster does not answer or refuses, or the offset cannot be read.
+pub async fn stored(settings: &KafkaSettings) -> Result<Stored, Fault> {
+    let place = StoragePlace::ensure(settings, &Topics::connect(settings).await?).await?;
+    let settings = settings.clone();
+    blocking(move || {
+        let _fence = take_over(&settings, &place)?;
+        load(&settings, &place)
+    })
+    .await
+}
+
+/// Stores an offset while no task of the connector runs. Fences off a task that may still run.
+///
+/// # Errors
+/// The cluster does not answer or refuses.
+pub async fn store(settings: &KafkaSettings, offset: OffsetRecord) -> Result<(), Fault> {
+    let place = StoragePlace::ensure(settings, &Topics::connect(settings).await?).await?;
+    let settings = settings.clone();
+    blocking(move || {
+        let mut transactions = take_over(&settings, &place)?;
+        transactions.begin()?;
+        transactions.commit(&offset)
+    })
+    .await
+}
+
+fn take_over(settings: &KafkaSettings, place: &StoragePlace) -> Result<Transactions, Fault> {
+    Transactions::open(
+        settings,
+        TopicList::new(),
+        place.clone(),
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(PublisherMetrics::default()),
+    )
+}
+
+/// Reads what is stored. To be called after `init_transactions`.
+pub(super) fn load(settings: &KafkaSettings, place: &StoragePlace) -> Result<Stored, Fault> {
+    let offset = {
+        let partition = Partition::open(settings, &place.offsets_topic, place.offsets_partition)?;
+        partition.last_of(place.offset_key.as_bytes())?
+    };
+    let partition = Partition::open(settings, &place.states_topic, place.states_partition)?;
+    let mut states = BTreeMap::new();
+    partition.read(partition.low, |key, value| {
+        if let Some(key) = place.table_key(key) {
+            match value {
+                Some(value) => states.insert(key, value.to_vec()),
+                None => states.remove(&key),
+            };
+        }
+    })?;
+    let states = states.into_iter().map(|(key, value)| TableState { key, value: Some(value) });
+    Ok(Stored { offset, states: states.collect() })
+}
+
+/// A partition of an internal topic, readable up to where it ended when it was opened.
+struct Partition<'a> {
+    settings: &'a KafkaSettings,
+    consumer: BaseConsumer<Events>,
+    topic: &'a str,
+    number: i32,
+    low: i64,
+    high: i64,
+}
+
+impl<'a> Partition<'a> {
+    /// Finds the end, and waits until no transaction before it is open any more.
+    fn open(settings: &'a KafkaSettings, topic: &'a str, number: i32) -> Result<Self, Fault> {
+        let attempted = format!("the end of '{topic}' partition {number} cannot be found");
+        let consumer: BaseConsumer<Events> =
+            client::make(&client::consumer_config(settings), "consumer")?;
+        let mut config = client::consumer_config(settings);
+        config.set("isolation.level", "read_uncommitted");
+        let all: BaseConsumer<Events> = client::make(&config, "consumer")?;
+        let ends = |consumer: &BaseConsumer<Events>| {
+            client::ask(consumer, settings, &attempted, |timeout| {
+                consumer.fetch_watermarks(topic, number, timeout)
+            })
+            .map_err(|fault| unreadable(&fault))
+        };
+        // For a client that reads committed records only, the end is the last stable offset.
+        let (low, high) = ends(&all)?;
+        let deadline = clock() + settings.request_timeout;
+        while ends(&consumer)?.1 < high {
+            if clock() >= deadline {
+                return Err(Code::OffsetUnreadable
+                    .fault(format!(
+                        "'{topic}' partition {number} cannot be read to its end: another \
+                         connector's transaction is open in it"
+                    ))
+                    .hint("It is ended after its transaction.timeout.ms at the latest."));
+            }
+            drop(consumer.poll(TICK));
+        }
+        Ok(Self { settings, consumer, topic, number, low, high })
+    }
+
+    /// The last committed value of a key, if it is not a tombstone.
+    fn last_of(&self, wanted: &[u8]) -> Result<Option<OffsetRecord>, Fault> {
+        let starts = TAILS.iter().map(|tail| self.high - tail).filter(|start| *start > self.low);
+        for start in starts.chain([self.low]) {
+            let mut last = None;
+            self.read(start, |key, value| {
+                if key == wanted {
+                    last = Some(value.map(|value| OffsetRecord(Arc::from(value))));
+                }
+            })?;
+            if let Some(last) = last {
+                return Ok(last);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads every committed record from `start` to the end.
+    fn read(&self, start: i64, mut each: impl FnMut(&[u8], Option<&[u8]>)) -> Result<(), Fault> {
+        if self.low >= self.high {
+            return Ok(());
+        }
+        let mut assignment = TopicPartitionList::new();
+        assignment
+            .add_partition_offset(self.topic, self.number, Offset::Offset(start))
+            .and_then(|()| self.consumer.assign(&assignment))
+            .map_err(|error| self.cannot_read(&error))?;
+        let mut progress = clock();
+        loop {
+            match self.consumer.poll(TICK) {
+                Some(Ok(record)) => {
+                    progress = clock();
+                    each(record.key().unwrap_or_default(), record.payload());
+                }
+                // The end: the last stable offset, which is past the watermark by now.
+                Some(Err(KafkaError::PartitionEOF(_))) => return Ok(()),
+                Some(Err(error)) => self.tolerate(&error)?,
+                None => self.check_patience(progress)?,
+            }
+        }
+    }
+
+    /// Errors of the connection heal, or the patience ends.
+    fn tolerate(&self, error: &KafkaError) -> Result<(), Fault> {
+        self.consumer.context().check_authentication()?;
+        let is_about_partition = matches!(
+            error,
+            KafkaError::MessageConsumption(_) | KafkaError::MessageConsumptionFatal(_)
+        );
+        match error.rdkafka_error_code().and_then(faults::definite) {
+            // No group is joined; whether one could be is of no interest.
+            Some(Code::KafkaAuthorization) if !is_about_partition => Ok(()),
+            Some(_) => Err(self.cannot_read(error)),
+            None => Ok(()),
+        }
+    }
+
+    fn check_patience(&self, progress: Instant) -> Result<(), Fault> {
+        if clock() < progress + self.settings.request_timeout {
+            return Ok(());
+        }
+        let seen = self.consumer.context().seen().broker;
+        let reason = seen.unwrap_or_else(|| "nothing came".to_owned());
+        Err(Code::OffsetUnreadable.fault(format!(
+            "'{}' partition {} was not read to its end in time: {reason}",
+            self.topic, self.number
+        )))
+    }
+
+    fn cannot_read(&self, error: &KafkaError) -> Fault {
+        let attempted = format!("'{}' partition {} cannot be read", self.topic, self.number);
+        unreadable(&faults::fault(error, &attempted, Code::OffsetUnreadable))
+    }
+}
+
+/// What concerns access keeps its code; everything else is the offset that cannot be read.
+fn unreadable(fault: &Fault) -> Fault {
+    match fault.code() {
+        Code::KafkaAuthorization | Code::KafkaAuthentication | Code::OffsetUnreadable => {
+            fault.clone()
+        }
+        _ => Code::OffsetUnreadable.fault(fault.message()),
+    }
+}

@@ -1,0 +1,388 @@
+//! The transactional producer: one Kafka transaction at a time.
+//!
+//! Implements [`TransactionLog`] over librdkafka. Knows no rules about where transactions end.
+//! **Invariants:** `commit` says Ok only after the broker did; a record is never dropped because
+//! the buffer is full; after any error the producer is not used again (a delayed end of a
+//! transaction could otherwise tear a later one).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{Header, OwnedHeaders};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
+
+use super::boundary::TransactionLog;
+use super::client::{self, Events, clock, is_purge};
+use super::faults;
+use super::metrics::PublisherMetrics;
+use super::offsets::StoragePlace;
+use super::queue::{OffsetRecord, TableState};
+use super::settings::KafkaSettings;
+use super::topic_list::TopicList;
+use crate::error::{Code, Fault};
+use crate::record::{Batch, Record};
+
+/// How long one look at the client's events lasts while something is waited for.
+const TICK: Duration = Duration::from_millis(1);
+/// How long a call into the client may last before the stop signal is looked at again.
+const SLICE: Duration = Duration::from_millis(500);
+/// What is granted beyond the transaction's timeout for the broker's answer.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long a transaction that failed is given to be withdrawn.
+const ABORT_LIMIT: Duration = Duration::from_secs(5);
+
+/// A transactional producer whose older siblings are fenced off.
+pub(super) struct Transactions {
+    producer: BaseProducer<Events>,
+    /// A copy of the shared list, by topic number.
+    topics: Vec<Arc<str>>,
+    list: TopicList,
+    storage: StoragePlace,
+    timeout: Duration,
+    servers: String,
+    /// When the open transaction began.
+    opened: Option<Instant>,
+    stop: Arc<AtomicBool>,
+    metrics: Arc<PublisherMetrics>,
+}
+
+impl Transactions {
+    /// Makes the producer and fences off every older one with the same transactional id.
+    ///
+    /// # Errors
+    /// The cluster does not answer or refuses the id.
+    pub(super) fn open(
+        settings: &KafkaSettings,
+        list: TopicList,
+        storage: StoragePlace,
+        stop: Arc<AtomicBool>,
+        metrics: Arc<PublisherMetrics>,
+    ) -> Result<Self, Fault> {
+        let producer = client::make(&client::producer_config(settings), "producer")?;
+        let this = Self {
+            producer,
+            topics: Vec::new(),
+            list,
+            storage,
+            timeout: settings.transaction_timeout(),
+            servers: settings.producer.bootstrap_servers().to_owned(),
+            opened: None,
+            stop,
+            metrics,
+        };
+        this.init(settings)?;
+        Ok(this)
+    }
+
+    /// `init_transactions`: ends what an older producer left open, and fences it off.
+    fn init(&self, settings: &KafkaSettings) -> Result<(), Fault> {
+        let attempted =
+            format!("the transactional id '{}' could not be taken over", settings.transactional_id);
+        let deadline = clock() + settings.request_timeout.max(GRACE);
+        loop {
+            let error = match self.producer.init_transactions(SLICE) {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            self.producer.poll(TICK);
+            self.events().check_authentication()?;
+            self.check_stop()?;
+            if !is_retriable(&error) {
+                return Err(self.fault(&error, &attempted));
+            }
+            if clock() >= deadline {
+                let is_reached = self.events().seen().broker.is_none();
+                return Err(if is_reached {
+                    faults::fault(&error, &attempted, Code::KafkaTransaction)
+                } else {
+                    self.events().unreachable(&self.servers, &attempted)
+                });
+            }
+        }
+    }
+
+    /// Looks after the client between transactions.
+    ///
+    /// # Errors
+    /// The producer was fenced off or broke.
+    pub(super) fn serve(&self) -> Result<(), Fault> {
+        self.producer.poll(Duration::ZERO);
+        self.check_stop()?;
+        match self.producer.client().fatal_error() {
+            Some((code, reason)) => Err(self.fatal(code, &reason)),
+            None => Ok(()),
+        }
+    }
+
+    /// Withdraws what is open, as far as it is possible in a short time; the next producer with
+    /// this id does it otherwise.
+    pub(super) fn give_up(&mut self) {
+        if self.opened.take().is_none() || self.producer.client().fatal_error().is_some() {
+            return;
+        }
+        let deadline = clock() + ABORT_LIMIT;
+        while clock() < deadline && !self.stop.load(Ordering::Relaxed) {
+            match self.producer.abort_transaction(SLICE) {
+                Ok(()) => {
+                    self.metrics.aborted();
+                    return;
+                }
+                Err(error) if is_retriable(&error) => self.producer.poll(TICK),
+                Err(error) => {
+                    tracing::debug!(%error, "the transaction is left to the next producer to abort");
+                    return;
+                }
+            }
+        }
+    }
+
+    fn events(&self) -> &Events {
+        self.producer.context()
+    }
+
+    fn check_stop(&self) -> Result<(), Fault> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Code::KafkaTransaction.fault("the publisher was told to stop at once"));
+        }
+        Ok(())
+    }
+
+    fn send_record(&mut self, batch: &Batch, record: &Record) -> Result<(), Fault> {
+        let index = record.topic.0 as usize;
+        if self.topics.len() <= index {
+            self.list.copy_news(&mut self.topics);
+        }
+        let Some(topic) = self.topics.get(index).cloned() else {
+            return Err(Code::Internal.fault(format!("topic number {index} is not in the list")));
+        };
+        let mut base = BaseRecord::<[u8], [u8]>::to(&topic);
+        base.key = record.key.map(|span| batch.bytes(span));
+        base.payload = record.value.map(|span| batch.bytes(span));
+        base.partition = record.partition;
+        base.headers = headers(batch, record)?;
+        self.send(base)
+    }
+
+    /// Hands a record to the client; waits while its buffer is full.
+    fn send(&self, mut record: BaseRecord<'_, [u8], [u8]>) -> Result<(), Fault> {
+        loop {
+            let (error, back) = match self.producer.send(record) {
+                Ok(()) => return Ok(()),
+                Err(refused) => refused,
+            };
+            if error.rdkafka_error_code() != Some(RDKafkaErrorCode::QueueFull) {
+                return Err(self.refused(&error, &back));
+            }
+            record = back;
+            self.metrics.wait_for_buffer();
+            self.producer.poll(TICK);
+            self.check_delivery()?;
+            self.check_stop()?;
+            self.check_age()?;
+        }
+    }
+
+    fn refused(&self, error: &KafkaError, record: &BaseRecord<'_, [u8], [u8]>) -> Fault {
+        let size = record.key.map_or(0, <[u8]>::len) + record.payload.map_or(0, <[u8]>::len);
+        let topic = record.topic;
+        let attempted = format!("a record of {size} bytes for topic '{topic}' was not taken");
+        self.fault(error, &attempted).at_table(topic)
+    }
+
+    /// Waits until every record is acknowledged by the broker.
+    fn drain(&self) -> Result<(), Fault> {
+        // Wakes the client's threads, so that they do not linger.
+        let mut is_empty = self.producer.flush(Duration::ZERO).is_ok();
+        while !is_empty {
+            self.producer.poll(TICK);
+            self.check_delivery()?;
+            self.check_stop()?;
+            self.check_age()?;
+            is_empty = self.producer.in_flight_count() == 0;
+        }
+        self.check_delivery()
+    }
+
+    /// A fault if a record could not be delivered.
+    fn check_delivery(&self) -> Result<(), Fault> {
+        if !self.events().delivery_failed() {
+            return Ok(());
+        }
+        let seen = self.events().seen();
+        let Some(failure) = seen.delivery else { return Ok(()) };
+        if is_purge(failure.error) {
+            // The transaction failed first. It cannot be committed any more; asking for it makes
+            // the client say why.
+            let error = match self.producer.commit_transaction(TICK) {
+                Err(error) => error,
+                Ok(()) => KafkaError::MessageProduction(failure.error),
+            };
+            return Err(self.fault(&error, "records were not delivered"));
+        }
+        if let Some((code, reason)) = self.producer.client().fatal_error() {
+            return Err(self.fatal(code, &reason));
+        }
+        let topic = failure.topic;
+        let error = KafkaError::MessageProduction(failure.error);
+        let attempted =
+            format!("a record of {} bytes for topic '{topic}' was not delivered", failure.size);
+        Err(self.fault(&error, &attempted).at_table(topic))
+    }
+
+    /// A fault if the transaction is older than the coordinator allows.
+    fn check_age(&self) -> Result<(), Fault> {
+        match self.opened {
+            Some(opened) if clock() > opened + self.timeout + GRACE => Err(self.too_long(opened)),
+            _ => Ok(()),
+        }
+    }
+
+    fn too_long(&self, opened: Instant) -> Fault {
+        let seen = self.events().seen();
+        let reason = seen.transaction.or(seen.broker).unwrap_or_else(|| "no error seen".to_owned());
+        Code::TransactionTooLong.fault(format!(
+            "the Kafka transaction is open for {} s, transaction.timeout.ms is {} s; the client's \
+             last words: {reason}",
+            (clock() - opened).as_secs(),
+            self.timeout.as_secs(),
+        ))
+    }
+
+    /// A fault for an error after which this producer is not used again.
+    fn fault(&self, error: &KafkaError, attempted: &str) -> Fault {
+        if let Some((code, reason)) = self.producer.client().fatal_error() {
+            return self.fatal(code, &reason);
+        }
+        let seen = self.events().seen();
+        let mut text = attempted.to_owned();
+        for reason in [seen.transaction, seen.broker].into_iter().flatten() {
+            text.push_str(": ");
+            text.push_str(&reason);
+        }
+        let mut fault = faults::fault(error, &text, Code::KafkaTransaction);
+        if let Some(topic) = text.split_once("partition \"").and_then(|(_, t)| t.split_once('"')) {
+            fault = fault.at_table(topic.0);
+        }
+        self.unless_expired(fault)
+    }
+
+    fn fatal(&self, code: RDKafkaErrorCode, reason: &str) -> Fault {
+        let code = faults::definite(code).unwrap_or(Code::KafkaTransaction);
+        self.unless_expired(code.fault(reason))
+    }
+
+    /// The coordinator fences a producer off, too, whose transaction it ended because it was open
+    /// for too long (the process was suspended, for instance): that is no second worker.
+    fn unless_expired(&self, fault: Fault) -> Fault {
+        match self.opened {
+            Some(opened)
+                if fault.code() == Code::KafkaFenced && clock() >= opened + self.timeout =>
+            {
+                self.too_long(opened)
+            }
+            _ => fault,
+        }
+    }
+}
+
+impl TransactionLog for Transactions {
+    fn begin(&mut self) -> Result<(), Fault> {
+        self.check_stop()?;
+        self.producer
+            .begin_transaction()
+            .map_err(|error| self.fault(&error, "a transaction cannot be begun"))?;
+        self.opened = Some(clock());
+        Ok(())
+    }
+
+    fn produce(&mut self, batch: &Batch) -> Result<(), Fault> {
+        for record in batch.records() {
+            self.send_record(batch, record)?;
+        }
+        self.metrics.produced(batch.records().len(), batch.byte_len());
+        self.producer.poll(Duration::ZERO);
+        self.check_delivery()
+    }
+
+    fn produce_states(&mut self, states: &[TableState]) -> Result<(), Fault> {
+        for state in states {
+            let key = self.storage.state_key(&state.key);
+            let mut record = BaseRecord::<[u8], [u8]>::to(&self.storage.states_topic);
+            record.key = Some(key.as_bytes());
+            record.payload = state.value.as_deref();
+            record.partition = Some(self.storage.states_partition);
+            self.send(record)?;
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self, offset: &OffsetRecord) -> Result<(), Fault> {
+        let mut record = BaseRecord::<[u8], [u8]>::to(&self.storage.offsets_topic);
+        record.key = Some(self.storage.offset_key.as_bytes());
+        record.payload = Some(&offset.0);
+        record.partition = Some(self.storage.offsets_partition);
+        self.send(record)?;
+        self.finish_commit()
+    }
+
+    fn abort(&mut self) -> Result<(), Fault> {
+        self.give_up();
+        Ok(())
+    }
+}
+
+impl Transactions {
+    /// Writes a tombstone instead of an offset, and commits.
+    ///
+    /// # Errors
+    /// As for a commit.
+    pub(super) fn commit_tombstone(&mut self) -> Result<(), Fault> {
+        let mut record = BaseRecord::<[u8], [u8]>::to(&self.storage.offsets_topic);
+        record.key = Some(self.storage.offset_key.as_bytes());
+        record.partition = Some(self.storage.offsets_partition);
+        self.send(record)?;
+        self.finish_commit()
+    }
+
+    fn finish_commit(&mut self) -> Result<(), Fault> {
+        self.drain()?;
+        loop {
+            let error = match self.producer.commit_transaction(SLICE) {
+                Ok(()) => break,
+                Err(error) => error,
+            };
+            if !is_retriable(&error) {
+                return Err(self.fault(&error, "the transaction was not committed"));
+            }
+            // It goes on in the background; asking again resumes the wait.
+            self.producer.poll(TICK);
+            self.check_stop()?;
+            self.check_age()?;
+        }
+        self.opened = None;
+        self.metrics.committed();
+        Ok(())
+    }
+}
+
+fn is_retriable(error: &KafkaError) -> bool {
+    matches!(error, KafkaError::Transaction(error) if error.is_retriable())
+        || error.rdkafka_error_code() == Some(RDKafkaErrorCode::OperationTimedOut)
+}
+
+fn headers(batch: &Batch, record: &Record) -> Result<Option<OwnedHeaders>, Fault> {
+    let headers = batch.headers(record);
+    if headers.is_empty() {
+        return Ok(None);
+    }
+    let mut owned = OwnedHeaders::new_with_capacity(headers.len());
+    for header in headers {
+        let key = std::str::from_utf8(batch.bytes(header.name)).map_err(|error| {
+            Code::Internal.fault("a header's name is not UTF-8").caused_by(&error)
+        })?;
+        owned = owned.insert(Header { key, value: header.value.map(|span| batch.bytes(span)) });
+    }
+    Ok(Some(owned))
+}
