@@ -31,7 +31,7 @@ const SNAPSHOT_ROW: &str = "a row of a snapshot";
 const IDENTITY: &str = "the identity of the row before the change";
 const FULL_IMAGE: &str = "a full image of the row before the change";
 const NO_ROOM: &str = "a column whose type has no value left to mark it with";
-const POLICY: &str = "a row under the policy that refuses such values";
+const POLICY: &str = "a row under unavailable.value.handling.mode=refuse";
 
 /// Compiles a table version.
 pub(super) fn compile(

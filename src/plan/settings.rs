@@ -28,7 +28,7 @@ pub struct PlanSettings {
     pub skipped: OperationSet,
     /// `before.unsent`.
     pub before_unsent: BeforeUnsent,
-    /// What the after-image does with a value that was not sent.
+    /// `unavailable.value.handling.mode`.
     pub unavailable: UnavailablePolicy,
     /// `envelope.extensions`.
     pub extensions: Extensions,
@@ -80,7 +80,7 @@ impl PlanSettings {
         if self.unavailable == UnavailablePolicy::Mark {
             return Err(Code::ConfigInvalid.fault(
                 "envelope.extensions=none leaves no place that says which values were not sent; \
-                 it needs the policy that refuses them",
+                 it needs unavailable.value.handling.mode=refuse",
             ));
         }
         if self.before_unsent == BeforeUnsent::Fill {
@@ -223,7 +223,7 @@ words! {
 }
 
 words! {
-    /// A value of the row after that the source did not send.
+    /// `unavailable.value.handling.mode`: a value of the row after that the source did not send.
     UnavailablePolicy {
         /// The type's marker, named in a header.
         Mark = "mark",

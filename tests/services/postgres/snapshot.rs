@@ -113,8 +113,7 @@ async fn tables_that_changed_under_the_snapshot_are_not_read() {
     ];
     let mut replication =
         Connection::open(&database.settings, Purpose::Replication).await.expect("open");
-    let created =
-        replication.create_slot("tidegate_test_stale", true).await.expect("created");
+    let created = replication.create_slot("tidegate_test_stale", true).await.expect("created");
     database
         .execute(
             "ALTER TABLE rewritten ALTER id TYPE bigint; TRUNCATE emptied; \
@@ -262,9 +261,8 @@ async fn a_slot_that_is_in_use_is_waited_for() {
     let Some(database) = Database::create("attach").await else { return };
     let slot = "tidegate_test_attach";
     database.execute("CREATE TABLE t (id int); CREATE PUBLICATION p FOR TABLE t").await;
-    let open = async || {
-        Connection::open(&database.settings, Purpose::Replication).await.expect("open")
-    };
+    let open =
+        async || Connection::open(&database.settings, Purpose::Replication).await.expect("open");
     let mut first = open().await;
     let start = first.create_slot(slot, false).await.expect("created").consistent_point;
     let options = StreamOptions { publication: "p", messages: false };
@@ -272,10 +270,9 @@ async fn a_slot_that_is_in_use_is_waited_for() {
     let mut settings = super::source_settings(&database.settings, slot, "p");
     settings.slot_max_retries = 1;
     settings.slot_retry_delay = Duration::from_millis(1);
-    let fault =
-        tidegate::sources::postgres::slot::attach(open().await, &settings, start, &options)
-            .await
-            .expect_err("in use");
+    let fault = tidegate::sources::postgres::slot::attach(open().await, &settings, start, &options)
+        .await
+        .expect_err("in use");
     assert_eq!(fault.code(), Code::SlotActive);
     settings.slot_max_retries = 1_000;
     settings.slot_retry_delay = Duration::from_millis(10);
