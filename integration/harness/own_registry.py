@@ -30,7 +30,7 @@ class OwnRegistry:
         """Start it unless it runs, and wait until it answers."""
         if self.process.pid() is None:
             command = [sys.executable, "-m", "registry", "--port", str(self.port), "--journal", self._journal]
-            self.process.launch(command, env={"PYTHONPATH": str(ROOT / "integration")})
+            self.process.launch(command, self.port, env={"PYTHONPATH": str(ROOT / "integration")})
         self.process.wait_until(self._answers, 10, "the registry")
 
     def kill(self) -> None:

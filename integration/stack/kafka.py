@@ -82,8 +82,8 @@ class Broker:
     def __init__(self, cluster: Kafka, node: int):
         self.cluster = cluster
         self.node = node
-        self.port = port("STACK_KAFKA_PORT", 19092) + 2 * (node - 1)
         self.process = Process(f"kafka-{node}", cluster.directory)
+        self.port = self.process.port() or port("STACK_KAFKA_PORT", 19092) + 2 * (node - 1)
 
     def launch(self) -> None:
         """Start it unless it runs; does not wait."""
@@ -92,7 +92,7 @@ class Broker:
         for number in (self.port, self.port + 1):
             require_free_port(number, "Kafka", "STACK_KAFKA_PORT")
         properties = self._configure()
-        self.process.launch(_java("kafka.Kafka", str(properties)))
+        self.process.launch(_java("kafka.Kafka", str(properties)), self.port)
 
     def wait(self) -> None:
         """Wait until it answers requests."""

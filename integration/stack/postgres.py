@@ -53,10 +53,10 @@ class Postgres:
             raise StackError(f"PG={major}: there is {', '.join(VERSIONS)}, or nothing for Debian's own")
         self.major = major
         self.name = name or (f"postgres-{major}" if major else "postgres")
-        self.port = at_port or port("STACK_PG_PORT", 15432) + int(major or 0)
         self.settings = {**SETTINGS, **(settings or {})}
         self.data = DIR / self.name / "data"
         self.process = Process(self.name, DIR / self.name)
+        self.port = at_port or self.process.port() or port("STACK_PG_PORT", 15432) + int(major or 0)
 
     @property
     def address(self) -> str:
@@ -74,7 +74,7 @@ class Postgres:
         require_free_port(self.port, "PostgreSQL", "STACK_PG_PORT")
         self._initialise()
         command = [self._binaries() / "postgres", "-D", self.data, "-p", str(self.port)]
-        self.process.launch(command, cwd=self.data, **server_user())
+        self.process.launch(command, self.port, cwd=self.data, **server_user())
 
     def wait(self) -> None:
         """Wait until it takes connections; after a crash that includes its recovery."""

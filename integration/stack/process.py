@@ -26,20 +26,29 @@ class Process:
 
     def pid(self) -> int | None:
         """The PID, if the process lives."""
+        running = self._running()
+        return None if running is None else running[0]
+
+    def port(self) -> int | None:
+        """The port it was started on, if it lives: that counts, whatever the environment says by now."""
+        running = self._running()
+        return None if running is None else running[1]
+
+    def _running(self) -> tuple[int, int] | None:
         try:
-            pid, started = self._pid_file.read_text().split()
+            pid, started, port = self._pid_file.read_text().split()
         except (FileNotFoundError, ValueError):
             return None
-        return int(pid) if _start_time(int(pid)) == started else None
+        return (int(pid), int(port)) if _start_time(int(pid)) == started else None
 
-    def launch(self, command: Sequence[str | Path], *, env: Mapping[str, str] | None = None,
+    def launch(self, command: Sequence[str | Path], port: int, *, env: Mapping[str, str] | None = None,
                cwd: Path | None = None, **user) -> None:
         """Start it; does not wait. Output is appended to the log."""
         self.directory.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             child = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                      env={**os.environ, **(env or {})}, cwd=cwd, start_new_session=True, **user)
-        self._pid_file.write_text(f"{child.pid} {_start_time(child.pid)}\n")
+        self._pid_file.write_text(f"{child.pid} {_start_time(child.pid)} {port}\n")
 
     def wait_until(self, ready: Callable[[], bool], seconds: float, what: str) -> None:
         """Wait until it answers. A process that dies meanwhile, or the time, ends the wait with the log's end."""

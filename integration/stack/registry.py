@@ -22,9 +22,9 @@ class Registry:
     name = "registry"
 
     def __init__(self):
-        self.port = port("STACK_REGISTRY_PORT", 18081)
         self.directory = DIR / "registry"
         self.process = Process(self.name, self.directory)
+        self.port = self.process.port() or port("STACK_REGISTRY_PORT", 18081)
 
     @property
     def address(self) -> str:
@@ -49,7 +49,7 @@ class Registry:
             "REGISTRY_DATASOURCE_URL": f"jdbc:h2:file:{self.directory}/schemas;DB_CLOSE_DELAY=-1",
         }
         command = [fetch.java(), "-Xmx192m", "-jar", _program()]
-        self.process.launch(command, env=env, cwd=self.directory)
+        self.process.launch(command, self.port, env=env, cwd=self.directory)
 
     def wait(self) -> None:
         """Wait until it answers, and set the global level, which it does not have at first."""
