@@ -7,6 +7,7 @@
 
 use crate::error::Code;
 
+use super::catalogue::nearest;
 use super::list::{parse_patterns, split_list};
 
 /// The type of a key's value, by Kafka Connect's names.
@@ -63,7 +64,7 @@ impl Kind {
         }
     }
 
-    fn check(self, text: &str) -> Result<(), String> {
+    pub(super) fn check(self, text: &str) -> Result<(), String> {
         let text = text.trim();
         let (is_legal, wanted) = match self {
             Self::Boolean => (parse_boolean(text).is_some(), "true or false"),
@@ -184,7 +185,7 @@ impl Rejection {
 }
 
 impl Rule {
-    fn check(&self, text: &str) -> Result<(), Rejection> {
+    pub(super) fn check(&self, text: &str) -> Result<(), Rejection> {
         let text = text.trim();
         let number = || text.parse::<i64>().ok();
         match *self {
@@ -226,7 +227,9 @@ fn check_choice(choices: &[Choice], text: &str) -> Result<(), Rejection> {
         None => {
             let offered = choices.iter().filter(|choice| choice.refused.is_none());
             let offered: Vec<_> = offered.map(|choice| choice.value).collect();
-            Err(Rejection::invalid(format!("must be one of {}", offered.join(", "))))
+            let hint = nearest(text, offered.iter().copied())
+                .map_or_else(String::new, |nearest| format!("; did you mean {nearest}?"));
+            Err(Rejection::invalid(format!("must be one of {}{hint}", offered.join(", "))))
         }
     }
 }
@@ -286,6 +289,11 @@ impl KeyDef {
         }
     }
 
+    /// Whether a name is this one or one of those that it stands for.
+    pub fn covers(&self, name: &str) -> bool {
+        covers(self.name, name)
+    }
+
     /// Checks a value that was given.
     ///
     /// # Errors
@@ -302,6 +310,26 @@ impl KeyDef {
         self.kind.check(text).map_err(Rejection::invalid)?;
         self.rule.check(text)
     }
+}
+
+/// Whether a name is of a family's form: each part in angle brackets stands for one of the words it
+/// lists, or, where it lists none, for one character or more.
+fn covers(family: &str, name: &str) -> bool {
+    let Some((literal, rest)) = family.split_once('<') else { return family == name };
+    let Some(name) = name.strip_prefix(literal) else { return false };
+    let (inside, after) = rest.split_once('>').unwrap_or((rest, ""));
+    if inside.contains('|') {
+        return inside
+            .split('|')
+            .filter_map(|word| name.strip_prefix(word))
+            .any(|tail| covers(after, tail));
+    }
+    // The shortest stretch first; each start of a later character is tried.
+    name.char_indices()
+        .skip(1)
+        .map(|(at, _)| at)
+        .chain((!name.is_empty()).then_some(name.len()))
+        .any(|at| name.get(at..).is_some_and(|tail| covers(after, tail)))
 }
 
 /// Reads a truth value as Kafka Connect does.
@@ -351,7 +379,7 @@ mod tests {
             key(Kind::String, Presence::Default("initial"), Status::Supported, Rule::OneOf(MODES));
         check(mode, "Initial", "ok");
         check(mode, "always", "TG-E-CONFIG-UNSUPPORTED: always is not supported: not yet");
-        check(mode, "intial", "TG-E-CONFIG-INVALID: must be one of initial");
+        check(mode, "intial", "TG-E-CONFIG-INVALID: must be one of initial; did you mean initial?");
     }
 
     #[test]
@@ -388,5 +416,30 @@ mod tests {
         assert_eq!(named("a.b"), ["a.b"]);
         assert_eq!(named("<key|value>.c"), ["key.c", "value.c"]);
         assert!(named("p.<property>").is_empty());
+    }
+
+    #[track_caller]
+    fn check_covers(family: &str, name: &str, expect: bool) {
+        assert_eq!(covers(family, name), expect, "{family} {name}");
+    }
+
+    #[test]
+    fn families_cover_names_of_their_form() {
+        check_covers("producer.override.<property>", "producer.override.linger.ms", true);
+        check_covers("producer.override.<property>", "producer.override.", false);
+        check_covers("column.mask.with.<n>.chars", "column.mask.with.12.chars", true);
+        check_covers("column.mask.with.<n>.chars", "column.mask.with..chars", false);
+        check_covers("a.<alg>.with.salt.<salt>", "a.SHA-256.with.salt.x.with.salt.y", true);
+        check_covers("a.<alg>.with.salt.<salt>", "a.SHA-256.with.salt.", false);
+        check_covers("plain", "plain", true);
+        check_covers("<key|value>.converter.x", "value.converter.x", true);
+        check_covers("<key|value>.converter.x", "header.converter.x", false);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_name_upsets_a_family(name in ".{0,30}") {
+            covers("x.<a>.y.<b>.z", &name);
+        }
     }
 }

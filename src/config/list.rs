@@ -31,7 +31,8 @@ fn parse_pattern(pattern: &str) -> Result<Regex, String> {
         })
 }
 
-fn split_patterns(text: &str) -> Vec<&str> {
+/// The expressions of a list.
+pub(super) fn split_patterns(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let (mut start, mut depth, mut is_escaped) = (0, 0_usize, false);
     for (at, c) in text.char_indices() {

@@ -14,13 +14,28 @@ mod values;
 pub mod keys;
 mod listener;
 mod secret;
+mod layer;
+mod converter;
+mod worker;
+mod topics;
+mod connector;
+mod infos;
+#[cfg(test)]
+mod tests;
 
 pub use catalogue::{Catalogue, Table, nearest};
+pub use connector::{
+    ConnectorConfig, RetrySettings, TypedConnector, catalogue as connector_catalogue, find_class,
+};
+pub use converter::{ConverterChoice, ConverterSettings, Side};
 pub use fault::{ConfigFault, summarize};
+pub use infos::{ConfigInfo, ConfigValue, Definition, Validation, definitions, validate};
 pub use key::{Choice, Importance, KeyDef, Kind, Presence, Rejection, Rule, Status, parse_boolean};
+pub use layer::Layer;
 pub use list::{parse_patterns, split_list};
 pub use listener::Listener;
 pub use properties::{PropertiesError, parse as parse_properties};
 pub use providers::{Environment, ProviderKind, Providers, process_environment};
 pub use secret::Secret;
 pub use values::{ConfigNote, Values};
+pub use worker::{ClientLayers, WorkerConfig, catalogue as worker_catalogue};

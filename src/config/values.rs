@@ -134,14 +134,19 @@ impl<'a> Values<'a> {
         self.faults.push(fault);
     }
 
-    /// Adds a fault of a key that falls under a family; its value is not shown.
-    pub fn fault_of_name(&mut self, code: Code, key: &str, message: impl Into<String>) {
-        self.faults.push(ConfigFault::new(code, key, message));
+    /// Adds a fault of a key by its name; its value is not shown.
+    pub fn fault_of_name(&mut self, key: &str, message: impl Into<String>) {
+        self.faults.push(ConfigFault::new(Code::ConfigInvalid, key, message));
     }
 
-    /// Adds something to know.
-    pub fn note(&mut self, def: &KeyDef, message: impl Into<String>) {
-        self.notes.push(ConfigNote { key: def.name.to_owned(), message: message.into() });
+    /// Adds a fault as it is.
+    pub fn push_fault(&mut self, fault: ConfigFault) {
+        self.faults.push(fault);
+    }
+
+    /// Adds something to know of a key.
+    pub fn note(&mut self, key: &str, message: impl Into<String>) {
+        self.notes.push(ConfigNote { key: key.to_owned(), message: message.into() });
     }
 
     /// Everything that is wrong, so far.
@@ -157,7 +162,8 @@ impl<'a> Values<'a> {
         if self.faults.is_empty() { Ok((read, self.notes)) } else { Err(self.faults) }
     }
 
-    fn mark_read(&self, def: &KeyDef) {
+    /// Notes that a key was read in another way than by the methods below.
+    pub fn mark_read(&self, def: &'static KeyDef) {
         #[cfg(test)]
         self.read.borrow_mut().insert(def.name);
         #[cfg(not(test))]
@@ -171,12 +177,12 @@ impl<'a> Values<'a> {
     }
 
     /// Whether the key was given with something other than blanks.
-    pub fn is_given(&self, def: &KeyDef) -> bool {
+    pub fn is_given(&self, def: &'static KeyDef) -> bool {
         self.entry(def.name).is_some_and(|entry| !entry.resolved.trim().is_empty())
     }
 
     /// The text as given, or the default; `None` if there is neither or it is blank.
-    pub fn optional(&self, def: &KeyDef) -> Option<&str> {
+    pub fn optional(&self, def: &'static KeyDef) -> Option<&str> {
         self.mark_read(def);
         let text = match self.entry(def.name) {
             Some(entry) => &entry.resolved,
@@ -187,52 +193,73 @@ impl<'a> Values<'a> {
     }
 
     /// The text as given, or the default, or nothing.
-    pub fn text(&self, def: &KeyDef) -> String {
+    pub fn text(&self, def: &'static KeyDef) -> String {
         self.optional(def).unwrap_or_default().to_owned()
     }
 
     /// A secret.
-    pub fn secret(&self, def: &KeyDef) -> Secret {
+    pub fn secret(&self, def: &'static KeyDef) -> Secret {
         Secret::new(self.optional(def).unwrap_or_default())
     }
 
     /// A truth value.
-    pub fn flag(&self, def: &KeyDef) -> bool {
+    pub fn flag(&self, def: &'static KeyDef) -> bool {
         self.optional(def).and_then(parse_boolean).unwrap_or_default()
     }
 
     /// A whole number.
-    pub fn number<N: std::str::FromStr + Default>(&self, def: &KeyDef) -> N {
+    pub fn number<N: std::str::FromStr + Default>(&self, def: &'static KeyDef) -> N {
         self.optional(def).and_then(|text| text.parse().ok()).unwrap_or_default()
     }
 
     /// A span of time given in milliseconds.
-    pub fn millis(&self, def: &KeyDef) -> Duration {
+    pub fn millis(&self, def: &'static KeyDef) -> Duration {
         Duration::from_millis(self.number(def))
     }
 
     /// The elements of a list.
-    pub fn list(&self, def: &KeyDef) -> Vec<String> {
+    pub fn list(&self, def: &'static KeyDef) -> Vec<String> {
         split_list(self.optional(def).unwrap_or_default()).map(str::to_owned).collect()
     }
 
     /// A list of regular expressions; `None` if it is empty.
-    pub fn patterns(&self, def: &KeyDef) -> Option<Vec<Regex>> {
+    pub fn patterns(&self, def: &'static KeyDef) -> Option<Vec<Regex>> {
         parse_patterns(self.optional(def)?).ok().filter(|patterns| !patterns.is_empty())
     }
 
     /// One of several values. The first is taken when the text is none of them; then there is a
     /// fault already.
-    pub fn choice<T: Copy>(&self, def: &KeyDef, first: (&str, T), others: &[(&str, T)]) -> T {
+    pub fn choice<T: Copy>(
+        &self,
+        def: &'static KeyDef,
+        first: (&str, T),
+        others: &[(&str, T)],
+    ) -> T {
         let text = self.optional(def).unwrap_or_default();
         let found = others.iter().find(|(value, _)| value.eq_ignore_ascii_case(text));
         found.map_or(first.1, |(_, value)| *value)
     }
 
-    /// The given keys under a family's prefix, with what follows the prefix, in order.
-    pub fn under(&self, def: &KeyDef) -> Vec<(&str, &str)> {
+    /// The given keys of a family, with what follows its prefix, in order.
+    pub fn under(&self, def: &'static KeyDef) -> Vec<(&str, &str)> {
         self.mark_read(def);
-        let prefix = def.name.split('<').next().unwrap_or_default();
+        self.under_prefix(def.name.split('<').next().unwrap_or_default())
+    }
+
+    /// The given keys that fall under these definitions, in order.
+    pub fn covered_by(&self, defs: &[&'static KeyDef]) -> Vec<(&str, &str)> {
+        for def in defs {
+            self.mark_read(def);
+        }
+        self.entries
+            .iter()
+            .filter(|entry| defs.iter().any(|def| def.covers(entry.key)))
+            .map(|entry| (entry.key, entry.resolved.as_ref()))
+            .collect()
+    }
+
+    /// The given keys that begin so, with what follows, in order.
+    pub fn under_prefix(&self, prefix: &str) -> Vec<(&str, &str)> {
         self.entries
             .iter()
             .filter_map(|entry| Some((entry.key.strip_prefix(prefix)?, entry.resolved.as_ref())))

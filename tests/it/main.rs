@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "tests panic, they do not return errors")]
 
+mod docs;
+mod examples;
 mod replay;
 mod streams;
 mod rest;

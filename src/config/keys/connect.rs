@@ -9,7 +9,6 @@ use crate::config::{Choice, Rejection, Rule, Table};
 pub const TABLES: [&Table; 6] =
     [&COMMON, &TRANSFORMS, &ERRORS, &TOPIC_CREATION, &EXACTLY_ONCE, &OVERRIDES];
 
-const NO_JSON: &str = "the JSON converter is not built yet";
 const STRUCTURES: &str = "change records are structures";
 
 /// The converters for keys and values.
@@ -17,9 +16,9 @@ pub const CONVERTERS: &[Choice] = &[
     Choice::of("io.confluent.connect.avro.AvroConverter"),
     Choice::of("AvroConverter"),
     Choice::of("Avro"),
-    Choice::refused("org.apache.kafka.connect.json.JsonConverter", NO_JSON),
-    Choice::refused("JsonConverter", NO_JSON),
-    Choice::refused("Json", NO_JSON),
+    Choice::of("org.apache.kafka.connect.json.JsonConverter"),
+    Choice::of("JsonConverter"),
+    Choice::of("Json"),
     Choice::refused("org.apache.kafka.connect.storage.StringConverter", STRUCTURES),
     Choice::refused("org.apache.kafka.connect.converters.ByteArrayConverter", STRUCTURES),
     Choice::refused("io.confluent.connect.protobuf.ProtobufConverter", "Protobuf is not built"),

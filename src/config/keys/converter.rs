@@ -37,6 +37,11 @@ keys! {
             ]);
         USER_INFO "<key|value>.converter.basic.auth.user.info" Password () Medium
             "User and password for the registry, joined by a colon.";
+        BEARER_TOKEN "<key|value>.converter.bearer.auth.token" Password () Medium
+            "A token for the registry, instead of user and password.";
+        HTTP_READ_TIMEOUT "<key|value>.converter.http.read.timeout.ms" Int ("30000") Low
+            "Limit on one request to one address of the registry, connecting included."
+            Rule::AtLeast(1);
     }
     no effect {
         "<key|value>.converter.auto.register.schemas" Boolean ("true")
@@ -64,12 +69,18 @@ keys! {
         "<key|value>.converter.id.compatibility.strict" Boolean ("true")
             "matters only with use.schema.id, which is refused";
         "<key|value>.converter.bearer.auth.credentials.source" String ("STATIC_TOKEN")
-            "matters only with bearer.auth.token, which is refused";
+            "a token is used as it is given"
+            Rule::OneOf(&[
+                Choice::of("STATIC_TOKEN"),
+                Choice::refused("OAUTHBEARER", "only tokens that do not change are built"),
+                Choice::refused("SASL_OAUTHBEARER_INHERIT", "only tokens that do not change are built"),
+                Choice::refused("CUSTOM", "it names a Java class"),
+            ]);
+        "<key|value>.converter.http.connect.timeout.ms" Int ("60000") "it is part of http.read.timeout.ms";
     }
     refused {
         "<key|value>.converter.schema.registry.basic.auth.user.info" Password ()
             "its name is basic.auth.user.info";
-        "<key|value>.converter.bearer.auth.token" Password () "only basic authentication is built";
         "<key|value>.converter.use.latest.version" Boolean ("false")
             "a record is always written with the schema of its own table version";
         "<key|value>.converter.use.schema.id" Int ("-1")
@@ -81,10 +92,6 @@ keys! {
             "contexts of the registry are not built";
         "<key|value>.converter.proxy.host" String () "proxies are not built";
         "<key|value>.converter.proxy.port" Int ("-1") "proxies are not built";
-        "<key|value>.converter.http.connect.timeout.ms" Int ("60000")
-            "the limits of one request are fixed; see errors.retry.timeout";
-        "<key|value>.converter.http.read.timeout.ms" Int ("60000")
-            "the limits of one request are fixed; see errors.retry.timeout";
         "<key|value>.converter.schema.reflection" Boolean ("false")
             "there are no Java classes to look into";
         "<key|value>.converter.schema.registry.ssl.<property>" String ()
@@ -95,16 +102,18 @@ keys! {
 keys! {
     /// How records are written.
     CONVERTER_DETAILS "Converters"
-    supported {}
+    supported {
+        SCHEMAS_ENABLE "<key|value>.converter.schemas.enable" Boolean ("true") Medium
+            "JSON: whether every record carries its schema.";
+        DECIMAL_FORMAT "<key|value>.converter.decimal.format" String ("BASE64") Low
+            "JSON: whether exact decimals are written as the Base64 text of their bytes, or as numbers."
+            Rule::OneOf(&[Choice::of("BASE64"), Choice::of("NUMERIC")]);
+    }
     no effect {
         "<key|value>.converter.ignore.default.for.nullables" Boolean ("false")
             "null is always written as null, never as the column's default";
         "<key|value>.converter.replace.null.with.default" Boolean ("true")
             "null is always written as null, never as the column's default";
-        "<key|value>.converter.schemas.enable" Boolean ("true") "belongs to the JSON converter";
-        "<key|value>.converter.decimal.format" String ("BASE64") "belongs to the JSON converter"
-            Rule::OneOf(&[Choice::of("BASE64"), Choice::of("NUMERIC")]);
-        "<key|value>.converter.schema.content" String () "belongs to the JSON converter";
         "<key|value>.converter.converter.type" String () "a converter knows which side it is on";
         "<key|value>.converter.allow.optional.map.keys" Boolean ("false")
             "no map is published whose keys may be missing";
@@ -114,6 +123,7 @@ keys! {
             "matters only where records are read";
     }
     refused {
+        "<key|value>.converter.schema.content" String () "the schema comes from the table";
         "<key|value>.converter.connect.meta.data" Boolean ("true")
             "published schemas always carry Connect's names and parameters";
         "<key|value>.converter.enhanced.avro.schema.support" Boolean ("false")

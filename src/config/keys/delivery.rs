@@ -101,6 +101,10 @@ keys! {
             "table definitions are compiled into plans";
         "memory.management.tables.class" Class ("io.debezium.relational.ConcurrentMapTableMappingStorage")
             "table definitions are compiled into plans";
+        "internal.advanced.metrics.enable" Boolean ("false") "metrics are the worker's own";
+        "internal.legacy.snapshot.max.threads" Boolean ("false") "tables are read one after another";
+        "internal.snapshot.scan.all.columns.force" Boolean ("false")
+            "only the columns of captured tables are looked up";
         "topic.cache.size" Int ("10000") "a topic's name is made once for each table version"
             Rule::AtLeast(1);
         "topic.transaction" String ("transaction")
@@ -128,6 +132,8 @@ keys! {
         "post.processors" List () "post-processors are not built";
         "converters" List () "custom converters are Java classes";
         "custom.sanitize.pattern" String () "secrets are hidden by the key's type, everywhere";
+        "internal.log.position.check.enable" Boolean ("true") "the position is always checked";
+        "internal.custom.retriable.exception" String ("false") "what may heal is decided by an error's code";
         "internal.<property>" String () "Debezium's internal switches have nothing to switch here";
     }
 }

@@ -60,13 +60,20 @@ keys! {
                 Choice::of("t"),
             ]);
         ENVELOPE_EXTENSIONS "envelope.extensions" String ("headers") Medium
-            "Where that is said for which Debezium's envelope has no place (columns that were not sent, the table version, the position): in headers, in optional fields at the end of source, or nowhere."
-            Rule::OneOf(&[Choice::of("headers"), Choice::of("fields"), Choice::of("none")]);
+            "Where that is said for which Debezium's envelope has no place (columns that were not sent, the table version, the position): in headers, or nowhere."
+            Rule::OneOf(&[
+                Choice::of("headers"),
+                Choice::of("none"),
+                Choice::refused("fields", "fields at the end of source are not built yet"),
+            ]);
         BEFORE_UNSENT "before.unsent" String ("null") Medium
             "What stands for columns that a key-only before-image does not carry: null, or (as Debezium does) the zero of their type, named in __tidegate.unavailable."
             Rule::OneOf(&[Choice::of("null"), Choice::of("fill")]);
+        UNAVAILABLE_MODE "unavailable.value.handling.mode" String ("mark") Medium
+            "What the row after a change does with a large value that did not change and was not sent: a marker stands for it, named in __tidegate.unavailable, or the task stops with a code."
+            Rule::OneOf(&[Choice::of("mark"), Choice::of("refuse")]);
         UNAVAILABLE_PLACEHOLDER "unavailable.value.placeholder" String ("__debezium_unavailable_value") Medium
-            "What stands for a large value that did not change and was not sent; with `hex:` before it, bytes."
+            "The marker; with `hex:` before it, bytes."
             Rule::Is(placeholder);
     }
     no effect {
@@ -109,6 +116,9 @@ keys! {
                 Choice::of("base64-url-safe"),
                 Choice::of("hex"),
             ]);
+        MONEY_DIGITS "money.fraction.digits" Int ("2") Low
+            "Digits after the point of amounts of money."
+            Rule::Between(0, 18);
     }
     no effect {
         "include.unknown.datatypes" Boolean ("false")

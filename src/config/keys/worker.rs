@@ -202,6 +202,10 @@ keys! {
         CONNECTIONS_MAX_IDLE "connections.max.idle.ms" Int () Low
             "After what time every Kafka client closes an idle connection."
             Rule::AtLeast(0);
+        METADATA_RECOVERY "metadata.recovery.<property>" String () Low
+            "What every Kafka client does when all brokers it knows are gone.";
+        CONNECTION_SETUP "socket.connection.setup.<property>" String () Low
+            "Limits on setting up a connection of every Kafka client.";
         RECEIVE_BUFFER "receive.buffer.bytes" Int () Low
             "The operating system's receive buffer of every Kafka client's connections."
             Rule::AtLeast(-1);

@@ -25,6 +25,8 @@ pub const CLASSES: [&str; 6] = [
     "PostgresSource",
 ];
 
+const NOT_ON_SERVER: &str = "it has to be installed on the server; pgoutput is there already";
+
 /// The limit that the server sets to names of slots and publications.
 const NAME_LIMIT: usize = 63;
 
@@ -104,13 +106,6 @@ keys! {
     /// Slot, publication, positions.
     REPLICATION "PostgreSQL: Replication"
     supported {
-        PLUGIN_NAME "plugin.name" String ("pgoutput") Medium
-            "The server's output plug-in: pgoutput, which every server has. Debezium's default is decoderbufs."
-            Rule::OneOf(&[
-                Choice::of("pgoutput"),
-                Choice::refused("decoderbufs", "it has to be installed on the server; pgoutput comes with it"),
-                Choice::refused("wal2json", "it has to be installed on the server; pgoutput comes with it"),
-            ]);
         SLOT_NAME "slot.name" String ("debezium") High
             "The replication slot; created if it does not exist. No two connectors may share one."
             Rule::Is(slot_name);
@@ -138,6 +133,13 @@ keys! {
             Rule::AtLeast(1);
     }
     no effect {
+        "plugin.name" String ("pgoutput")
+            "pgoutput is always used; every server has it. Debezium's default is decoderbufs"
+            Rule::OneOf(&[
+                Choice::of("pgoutput"),
+                Choice::refused("decoderbufs", NOT_ON_SERVER),
+                Choice::refused("wal2json", NOT_ON_SERVER),
+            ]);
         "lsn.flush.mode" String () "the slot moves on as soon as Kafka holds what is before, with keepalives too"
             Rule::OneOf(&[
                 Choice::of("connector"),
@@ -154,12 +156,16 @@ keys! {
                 Choice::refused("trust_slot", "a gap between slot and offset is lost data; it is never passed over"),
                 Choice::refused("trust_greater_lsn", "a gap between slot and offset is lost data; it is never passed over"),
             ]);
+        "internal.create.slot.command.timeout" Long ("90")
+            "creating a slot waits for as long as running transactions make it";
         "message.prefix.exclude.list" List () "logical decoding messages are not published";
     }
     refused {
         "flush.lsn.source" Boolean ("true") "a slot that is never told would keep the server's log for ever";
         "slot.drop.on.stop" Boolean ("false") "dropping the slot at a stop would lose what is written until the next start";
         "slot.failover" Boolean ("false") "failover slots are not built yet; create the slot beforehand to have one";
+        "internal.slot.seek.to.known.offset.on.start" Boolean ("false")
+            "a gap between slot and offset is lost data; it is never passed over";
         "slot.stream.params" String () "the parameters of the stream are fixed";
         "replica.identity.autoset.values" String () "the worker does not alter tables; use ALTER TABLE … REPLICA IDENTITY";
         "xmin.fetch.interval.ms" Long ("0") "source.xmin is not filled";
@@ -183,13 +189,12 @@ keys! {
         TABLE_EXCLUDE "table.exclude.list" List () Medium
             "Regular expressions for the tables that are not captured, as schema.table."
             Rule::Patterns;
-        HSTORE_MODE "hstore.handling.mode" String ("json") Low
-            "How hstore is published: as a JSON object in text."
+    }
+    no effect {
+        "hstore.handling.mode" String ("json") "hstore is always published as a JSON object in text"
             Rule::OneOf(&[Choice::of("json"), Choice::refused("map", "maps are not built yet")]);
     }
-    no effect {}
     refused {
-        "money.fraction.digits" Int ("2") "money is published with two digits";
         "schema.whitelist" List () "its name is schema.include.list";
         "schema.blacklist" List () "its name is schema.exclude.list";
         "table.whitelist" List () "its name is table.include.list";

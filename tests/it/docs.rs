@@ -1,0 +1,156 @@
+//! Documentation that comes from code: written anew with `UPDATE_EXPECT=1`, else compared.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tidegate::config::{Catalogue, KeyDef, Presence, Status, Table};
+use tidegate::config::{connector_catalogue, worker_catalogue};
+use tidegate::error::{Code, Fate};
+use tidegate::sources;
+
+/// Everything below this line of a page is generated.
+const MARK: &str =
+    "<!-- Below this line: generated from the key tables by `UPDATE_EXPECT=1 cargo test`. -->\n";
+
+fn page(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name)
+}
+
+fn compare(name: &str, expect: &str) {
+    let path = page(name);
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        fs::write(&path, expect).unwrap();
+    }
+    let present = fs::read_to_string(&path).unwrap_or_default();
+    let differs = present.lines().zip(expect.lines()).find(|(present, expect)| present != expect);
+    assert!(
+        present == expect,
+        "docs/{name} is not what the code says (run UPDATE_EXPECT=1 cargo test); first difference: {differs:?}"
+    );
+}
+
+#[test]
+fn every_code_is_documented_and_nothing_else() {
+    let mut text = "# Errors\n\n\
+        Every refusal and failure has a code, a place (table, column, key, position), a cause and a remedy, on one line of the log and in the trace of a failed task.\n\
+        *Retried* means that the task is rebuilt from the stored offset, with growing pauses, until the world has healed.\n\
+        *Stops* means that a person must act: the task is FAILED, and everything before the place is in Kafka.\n\n\
+        This page is generated from `src/error.rs` by `UPDATE_EXPECT=1 cargo test`.\n"
+        .to_owned();
+    for code in Code::ALL {
+        let fate = match code.fate() {
+            Fate::Retry => "Retried.",
+            Fate::Halt => "Stops.",
+        };
+        write!(text, "\n## {code}\n\n{}\n\n{fate} {}\n", code.cause(), code.remedy()).unwrap();
+    }
+    compare("errors.md", &text);
+}
+
+#[test]
+fn every_key_is_documented() {
+    let head = fs::read_to_string(page("compatibility.md")).unwrap();
+    let head = head.split(MARK).next().unwrap_or_default();
+    let mut text = format!("{head}{MARK}");
+    let sections = [
+        ("Connector keys", connector_catalogue(&sources::CLASSES[0])),
+        ("Worker keys", worker_catalogue()),
+    ];
+    let reference = reference();
+    for (title, catalogue) in sections {
+        write_section(&mut text, title, &catalogue, &reference);
+    }
+    compare("compatibility.md", &text);
+}
+
+/// Names and defaults of Debezium, Kafka Connect and the converters.
+fn reference() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/config");
+    let files =
+        ["debezium-postgres.tsv", "connect-source.tsv", "connect-worker.tsv", "converters.tsv"];
+    let lines = files.map(|file| fs::read_to_string(folder.join(file)).unwrap()).concat();
+    lines
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| {
+            let mut fields = line.split('\t');
+            let name = fields.next().unwrap_or_default().to_owned();
+            (name, fields.nth(1).unwrap_or_default().to_owned())
+        })
+        .collect()
+}
+
+fn write_section(
+    text: &mut String,
+    title: &str,
+    catalogue: &Catalogue,
+    reference: &[(String, String)],
+) {
+    let count =
+        |wanted: fn(&Status) -> bool| catalogue.keys().filter(|def| wanted(&def.status)).count();
+    write!(
+        text,
+        "\n## {title}\n\n{} keys and families of keys: {} are carried out, {} are accepted without effect, {} are refused unless they have the value that asks for nothing.\n\
+         A part in angle brackets stands for any text, or for one of the words in it.\n\
+         *There* is Debezium's or Kafka Connect's default, where it is another one.\n",
+        catalogue.keys().count(),
+        count(|status| matches!(status, Status::Supported)),
+        count(|status| matches!(status, Status::NoEffect(_))),
+        count(|status| matches!(status, Status::Refused(_))),
+    )
+    .unwrap();
+    for table in catalogue.tables() {
+        write_table(text, table, reference);
+    }
+}
+
+fn write_table(text: &mut String, table: &Table, reference: &[(String, String)]) {
+    write!(text, "\n### {}\n\n| key | default | what it does |\n|---|---|---|\n", table.group)
+        .unwrap();
+    for def in table.keys {
+        let what = match def.status {
+            Status::Supported => def.doc.to_owned(),
+            Status::NoEffect(why) => format!("*No effect:* {why}."),
+            Status::Refused(why) => format!("**Refused:** {why}."),
+        };
+        let name = def.name.replace('|', "\\|");
+        let choices = choices(def);
+        writeln!(text, "| `{name}` | {} | {what}{choices} |", default(def, reference)).unwrap();
+    }
+}
+
+fn default(def: &KeyDef, reference: &[(String, String)]) -> String {
+    let own = match def.presence {
+        Presence::Required => "required".to_owned(),
+        Presence::Optional => String::new(),
+        Presence::Default(text) => format!("`{text}`"),
+    };
+    let short_name = def.name.trim_start_matches("<key|value>.converter.");
+    let theirs = reference.iter().find(|(name, _)| name == def.name || name == short_name);
+    match (theirs.map(|(_, default)| default.as_str()), def.presence) {
+        // Only a fixed default can differ from a fixed default.
+        (Some(theirs), Presence::Default(own_text))
+            if !theirs.is_empty()
+                && theirs != "(required)"
+                && !def.kind.is_same(theirs, own_text) =>
+        {
+            format!("{own} (there: `{}`)", theirs.replace('|', "\\|"))
+        }
+        _ => own,
+    }
+}
+
+fn choices(def: &KeyDef) -> String {
+    let all = def.rule.choices();
+    let join = |refused: bool| {
+        let some = all.iter().filter(|choice| choice.refused.is_some() == refused);
+        some.map(|choice| format!("`{}`", choice.value)).collect::<Vec<_>>().join(", ")
+    };
+    let (taken, refused) = (join(false), join(true));
+    match (all.is_empty(), refused.is_empty()) {
+        (true, _) => String::new(),
+        (false, true) => format!(" Values: {taken}."),
+        (false, false) => format!(" Values: {taken}; refused: {refused}."),
+    }
+}
