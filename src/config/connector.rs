@@ -12,6 +12,7 @@ use super::catalogue::{Catalogue, nearest};
 use super::converter::{self, ConverterSettings, Side};
 use super::fault::ConfigFault;
 use super::keys::{connect, converter as converter_keys, delivery, envelope, snapshot};
+use super::list::split_list;
 use super::topics;
 use super::values::{ConfigNote, Values};
 use super::worker::WorkerConfig;
@@ -118,14 +119,35 @@ pub(super) fn check<'c>(
     let class = named_class(config);
     // Without a class its keys are unknown; the first one's spare the answer a false list.
     let assumed = class.unwrap_or(&FIRST_CLASS);
-    let submitted = config.iter().map(|(key, value)| (key.as_str(), value.as_deref()));
+    let plug_ins = plug_ins(config);
+    let submitted = config
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_deref()))
+        .filter(|(key, _)| !plug_ins.iter().any(|prefix| key.starts_with(prefix)));
     let mut values = Values::check(submitted, &catalogue(assumed), &worker.providers);
     values.mark_read(&connect::CONNECTOR_CLASS);
     if let (Some(named), None) = (named, class) {
         values.push_fault(unknown_class(named));
     }
     let connector = read(&mut values, assumed, worker);
+    if values.faults().is_empty()
+        && let Err(fault) = crate::kafka::validate(&connector.kafka)
+    {
+        // The Kafka client knows the property by its own name only.
+        values.push_fault(ConfigFault::new(fault.code(), "producer.override", fault.message()));
+    }
     (values, connector)
+}
+
+/// The prefixes of keys that belong to Debezium's plug-ins. The lists that name them are refused;
+/// that their keys are unknown besides would not help anybody.
+fn plug_ins(config: &ConnectorConfig) -> Vec<String> {
+    ["post.processors", "converters"]
+        .into_iter()
+        .filter_map(|list| config.get(list)?.as_deref())
+        .flat_map(split_list)
+        .map(|name| format!("{name}."))
+        .collect()
 }
 
 const FIRST_CLASS: SourceClass = sources::CLASSES[0];

@@ -269,7 +269,7 @@ fn contradictions_are_answered() {
         &[
             "TG-E-CONFIG-INVALID: skipped.operations 'none,t': none stands alone",
             "TG-E-CONFIG-INVALID: envelope.extensions 'none': envelope.extensions=none leaves no \
-             place that says which values were not sent; it needs the policy that refuses them",
+             place that says which values were not sent; it needs unavailable.value.handling.mode=refuse",
             "TG-E-CONFIG-INVALID: database.sslkey: database.sslcert and database.sslkey need each other",
             "TG-E-CONFIG-INVALID: table.exclude.list 'b': cannot be given together with \
              table.include.list",
@@ -381,6 +381,53 @@ fn client_properties_are_checked_under_their_own_key() {
              worker's Kafka client can carry out",
         ],
     );
+}
+
+#[test]
+fn a_value_that_the_client_does_not_take_is_a_fault() {
+    check_faults(
+        &[("producer.override.linger.ms", "soon")],
+        &[
+            "TG-E-CONFIG-INVALID: producer.override: the producer does not take the value of 'linger.ms'",
+        ],
+    );
+}
+
+#[test]
+fn keys_of_plug_ins_are_refused_by_the_list_that_names_them() {
+    check_faults(
+        &[("post.processors", "rs"), ("rs.type", "x"), ("rs.more", "x")],
+        &[
+            "TG-E-CONFIG-UNSUPPORTED: post.processors 'rs': not supported: post-processors are not built",
+        ],
+    );
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config::with_cases(64))]
+    #[test]
+    fn no_configuration_makes_the_parser_panic(
+        pairs in proptest::collection::vec((known_or_any_key(), "\\PC{0,12}"), 0..8),
+    ) {
+        let worker = worker_of("");
+        let config: ConnectorConfig =
+            pairs.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect();
+        let is_refused = TypedConnector::parse(&config, &worker).is_err();
+        let answer = validate(&config, &worker);
+        proptest::prop_assert_eq!(is_refused, answer.error_count > 0);
+        let shown: usize = answer.configs.iter().map(|info| info.value.errors.len()).sum();
+        proptest::prop_assert_eq!(shown, answer.error_count);
+        let text: String = pairs.iter().map(|(key, value)| format!("{key}={value}\n")).collect();
+        drop(WorkerConfig::parse(&text, &environment()));
+    }
+}
+
+fn known_or_any_key() -> impl proptest::strategy::Strategy<Value = String> {
+    use proptest::strategy::Strategy;
+    let names: Vec<_> = catalogues().iter().flat_map(|c| c.keys().map(|def| def.name)).collect();
+    let known = proptest::sample::select(names)
+        .prop_map(|name| name.replace("key|value", "key").replace(['<', '>', '|'], ""));
+    proptest::prop_oneof![known, "[a-z.]{1,12}"]
 }
 
 #[test]
