@@ -4,6 +4,7 @@
 
 mod docs;
 mod examples;
+mod house;
 mod replay;
 mod streams;
 mod rest;
