@@ -111,7 +111,6 @@ class Topic:
         waiting = set(self.partitions())
         if not waiting:
             return []
-        # "#" forgets what an earlier assignment had fetched ahead.
         self._consumer.assign([TopicPartition(self.name, number, self._next.get(number, OFFSET_BEGINNING))
                                for number in waiting])
         deadline = time.monotonic() + timeout

@@ -5,7 +5,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from pathlib import Path
 from typing import Any, Mapping
 

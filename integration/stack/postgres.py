@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Mapping
 
 from . import fetch
-from .process import Process, require_free_port
+from .process import Process, is_alive, require_free_port
 from .settings import DIR, DOWNLOADS, HOST, PG_MAJOR, StackError, is_root, port, server_user
 
 # Binaries without an installer, by io.zonky.test on Maven Central (Apache-2.0); contrib is in them.
@@ -73,6 +73,7 @@ class Postgres:
             return
         require_free_port(self.port, "PostgreSQL", "STACK_PG_PORT")
         self._initialise()
+        self._forget_dead()
         command = [self._binaries() / "postgres", "-D", self.data, "-p", str(self.port)]
         self.process.launch(command, self.port, cwd=self.data, **server_user())
 
@@ -129,6 +130,12 @@ class Postgres:
         (self.data / "pg_hba.conf").write_text(ACCESS)
         with (self.data / "postgresql.conf").open("a") as conf:
             conf.writelines(f"{key} = {value}\n" for key, value in self.settings.items())
+
+    def _forget_dead(self) -> None:
+        """Remove the lock file of a server that was killed: to PostgreSQL a PID that nobody has reaped yet is alive."""
+        lock = self.data / "postmaster.pid"
+        if lock.exists() and not is_alive(int(lock.read_text().split()[0])):
+            lock.unlink()
 
     def _binaries(self) -> Path:
         return self._fetched() if self.major else self._debian()

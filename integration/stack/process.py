@@ -1,5 +1,6 @@
 """One background process: started with its output in a log, found again by a PID file, stopped or killed."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -73,14 +74,14 @@ class Process:
         """kill -9, its children too."""
         pid = self.pid()
         if pid is not None:
+            # Stopped, it makes no more children.
+            os.kill(pid, signal.SIGSTOP)
             family = [pid, *_children(pid)]
             for member in family:
-                try:
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(member, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
             deadline = time.monotonic() + 10
-            while any(_start_time(member) for member in family) and time.monotonic() < deadline:
+            while any(map(is_alive, family)) and time.monotonic() < deadline:
                 time.sleep(0.02)
         self._pid_file.unlink(missing_ok=True)
 
@@ -120,6 +121,11 @@ def tail(path: Path, lines: int = 20) -> str:
             return "\n".join(log.read().decode("utf-8", "replace").splitlines()[-lines:])
     except FileNotFoundError:
         return "(no log)"
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs. A dead one that nobody has fetched the status of does not."""
+    return bool(_stat(pid))
 
 
 def _stat(pid: int) -> list[str]:

@@ -52,12 +52,12 @@ class Watcher(threading.Thread):
     def __init__(self, rows: Topic, control: Topic):
         super().__init__(daemon=True)
         self._rows, self._control = (Topic(topic.bootstrap, topic.name, topic.schemas) for topic in (rows, control))
-        self._stop = threading.Event()
+        self._over = threading.Event()
         self.early: list[object] = []
 
     def run(self) -> None:
         checked = 0
-        while not self._stop.is_set():
+        while not self._over.is_set():
             rows = self._rows.read()
             # In this order: what announces a row that is there must be there too.
             announced = json.dumps([record.value for record in self._control.read()], default=str)
@@ -69,7 +69,7 @@ class Watcher(threading.Thread):
 
     def finish(self) -> None:
         """Stop looking."""
-        self._stop.set()
+        self._over.set()
         self.join(20)
         self._rows.close()
         self._control.close()

@@ -79,14 +79,14 @@ class Client(threading.Thread):
         self._t = t
         self._number = number
         self._chance = random.Random(number)
-        self._stop = threading.Event()
+        self._over = threading.Event()
         self.commits = 0
 
     def run(self) -> None:
-        while not self._stop.is_set():
+        while not self._over.is_set():
             try:
                 with self._t.source.session() as session:
-                    while not self._stop.is_set():
+                    while not self._over.is_set():
                         self._transaction(session)
                         time.sleep(0.01)
             except psycopg.Error:
@@ -95,7 +95,7 @@ class Client(threading.Thread):
 
     def finish(self) -> None:
         """Stop after the transaction under way."""
-        self._stop.set()
+        self._over.set()
         self.join(60)
 
     def _transaction(self, session: psycopg.Connection) -> None:
@@ -111,8 +111,8 @@ class Client(threading.Thread):
                     session.execute("insert into account values (%s, 0, 'again') on conflict (id) do update "
                                     "set note = 'again'", (account,))
                 case 2:
-                    session.execute("update branch set number = number + 1000 where number = %s and region = %s",
-                                    (chance.randint(1, 5000), f"r{chance.randint(0, 4)}"))
+                    session.execute("update branch set number = number + 50 where number %% 50 = %s",
+                                    (chance.randint(0, 49),))
                 case 3:
                     session.execute("update branch set region = region || 'x', total = total + %s where number %% 50 = %s "
                                     "and length(region) < 9", (delta, chance.randint(0, 49)))
