@@ -179,12 +179,8 @@ fn read(values: &mut Values<'_>, class: &SourceClass, worker: &WorkerConfig) -> 
     let plan = plan(values, uses_avro);
     let source = (class.parse)(values, &name);
     let kafka = kafka(values, &name, &plan.topic_prefix, worker);
-    let stage_bytes = values.number(&delivery::TRANSACTION_STAGE_BYTES);
     let queue_bytes = values.number(&delivery::QUEUE_BYTES);
-    if stage_bytes > queue_bytes || stage_bytes > kafka.boundaries.max_bytes {
-        let message = "must not be above max.queue.size.in.bytes or transaction.max.bytes";
-        values.fault(&delivery::TRANSACTION_STAGE_BYTES, message);
-    }
+    let stage_bytes = stage_bytes(values, queue_bytes, kafka.boundaries.max_bytes);
     TypedConnector {
         schema_changes_topic: values.optional(&delivery::SCHEMA_CHANGES_TOPIC).map_or_else(
             || format!("{}{}schema-changes", plan.topic_prefix, plan.topic_delimiter),
@@ -205,6 +201,18 @@ fn read(values: &mut Values<'_>, class: &SourceClass, worker: &WorkerConfig) -> 
         },
         notes: Vec::new(),
     }
+}
+
+/// What is staged goes through the queue in one piece. A bound that was given must fit; the default
+/// gives way.
+fn stage_bytes(values: &mut Values<'_>, queue_bytes: usize, transaction_bytes: usize) -> usize {
+    let stage_bytes = values.number(&delivery::TRANSACTION_STAGE_BYTES);
+    let limit = queue_bytes.min(transaction_bytes);
+    if stage_bytes > limit && values.is_given(&delivery::TRANSACTION_STAGE_BYTES) {
+        let message = "must not be above max.queue.size.in.bytes or transaction.max.bytes";
+        values.fault(&delivery::TRANSACTION_STAGE_BYTES, message);
+    }
+    stage_bytes.min(limit)
 }
 
 fn plan(values: &mut Values<'_>, uses_avro: bool) -> PlanSettings {

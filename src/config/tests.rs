@@ -167,6 +167,7 @@ fn the_smallest_configuration_is_enough() {
 fn bounds_and_names_have_their_defaults() {
     let connector = parse(&[]);
     assert_eq!(connector.stage_bytes, 4 << 20);
+    assert_eq!(parse(&[("max.queue.size.in.bytes", "1048576")]).stage_bytes, 1 << 20);
     assert_eq!(connector.queue_bytes, 64 << 20);
     assert_eq!(connector.retry.limit, None);
     assert_eq!(connector.kafka.transactional_id, "tidegate-orders-0");

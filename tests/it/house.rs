@@ -21,12 +21,14 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("worker", &["error", "config", "plan", "convert", "registry", "kafka", "stage", "sources"]),
     ("herder", &["error", "config", "worker"]),
     ("rest", &["error", "config", "herder", "worker"]),
-    ("cli", &["error", "config", "convert", "registry", "kafka", "worker", "herder", "rest", "sources"]),
+    (
+        "cli",
+        &["error", "config", "convert", "registry", "kafka", "worker", "herder", "rest", "sources"],
+    ),
 ];
 
 /// PostgreSQL's vocabulary, as whole words in code (comments and documentation may compare).
-const POSTGRES_WORDS: &str =
-    r"(?i)\b(lsn|wal|pgoutput|toast|oid|xid|publication|replication_?slot|walsender|relreplident|postgres\w*)\b";
+const POSTGRES_WORDS: &str = r"(?i)\b(lsn|wal|pgoutput|toast|oid|xid|publication|replication_?slot|walsender|relreplident|postgres\w*)\b";
 
 fn sources() -> Vec<PathBuf> {
     fn walk(directory: &Path, files: &mut Vec<PathBuf>) {
@@ -110,9 +112,10 @@ fn the_wire_imports_nothing_but_bytes_and_positions() {
         if name.starts_with("sources/postgres/wire/") {
             let code = code(&path);
             for line in code.lines().filter(|line| line.trim_start().starts_with("use ")) {
-                let ok = ["use super::", "use std::", "use self::", "use thiserror::", "use bytes::"]
-                    .iter()
-                    .any(|prefix| line.trim_start().starts_with(prefix));
+                let ok =
+                    ["use super::", "use std::", "use self::", "use thiserror::", "use bytes::"]
+                        .iter()
+                        .any(|prefix| line.trim_start().starts_with(prefix));
                 assert!(ok, "{name}: {line}");
             }
             assert!(!code.contains("crate::"), "{name} names the crate");

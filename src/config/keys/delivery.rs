@@ -28,7 +28,7 @@ keys! {
             "Beyond this size a Kafka transaction is committed; only a source transaction that is larger is split over several."
             Rule::Between(1 << 20, 1 << 40);
         TRANSACTION_STAGE_BYTES "transaction.stage.bytes" Long ("4194304") Low
-            "A source transaction up to this encoded size is encoded completely before its first record is produced."
+            "A source transaction up to this encoded size is encoded completely before its first record is produced. Not above the two bounds around it; the default gives way to them."
             Rule::Between(1 << 16, 1 << 30);
         QUEUE_BYTES "max.queue.size.in.bytes" Long ("67108864") Medium
             "Encoded records that wait for Kafka hold at most this much memory. Debezium's default is no limit."
