@@ -206,7 +206,7 @@ fn read(values: &mut Values<'_>, class: &SourceClass, worker: &WorkerConfig) -> 
 /// What is staged goes through the queue in one piece. A bound that was given must fit; the default
 /// gives way.
 fn stage_bytes(values: &mut Values<'_>, queue_bytes: usize, transaction_bytes: usize) -> usize {
-    let stage_bytes = values.number(&delivery::TRANSACTION_STAGE_BYTES);
+    let stage_bytes = values.number::<usize>(&delivery::TRANSACTION_STAGE_BYTES);
     let limit = queue_bytes.min(transaction_bytes);
     if stage_bytes > limit && values.is_given(&delivery::TRANSACTION_STAGE_BYTES) {
         let message = "must not be above max.queue.size.in.bytes or transaction.max.bytes";
