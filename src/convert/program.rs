@@ -84,13 +84,15 @@ pub(super) struct Input {
     parser: Option<Arc<dyn CellParser>>,
 }
 
-/// Why a row could not be written, and at which leaf.
+/// Why a row could not be written, and at which leaf. Boxed, for it is rare and rows are not.
 #[derive(Debug)]
-pub(super) struct Failure {
-    /// The value that failed.
-    pub(super) leaf: Leaf,
-    /// Why.
-    pub(super) reason: Reason,
+pub(super) struct Failure(Box<(Leaf, Reason)>);
+
+impl Failure {
+    /// The value that failed, and why.
+    pub(super) fn parts(self) -> (Leaf, Reason) {
+        *self.0
+    }
 }
 
 /// Why a value could not be written.
@@ -125,11 +127,13 @@ impl Input {
     }
 
     /// The failure of this value.
+    #[cold]
     pub(super) fn failure(&self, reason: impl Into<Reason>) -> Failure {
-        Failure { leaf: self.leaf.clone(), reason: reason.into() }
+        Failure(Box::new((self.leaf.clone(), reason.into())))
     }
 
     /// The value in this event.
+    #[inline]
     pub(super) fn fetch<'a>(&'a self, event: &Event<'a>) -> Result<Scalar<'a>, Failure> {
         let (image, index) = match self.leaf {
             Leaf::Before(index) => (event.row.before, index),

@@ -139,17 +139,18 @@ impl TableWriter {
     }
 
     fn fault(&self, failure: Failure, record: &RecordWriter, event: &Event<'_>) -> Fault {
-        let place = match &failure.leaf {
+        let (leaf, reason) = failure.parts();
+        let place = match &leaf {
             Leaf::Before(index) | Leaf::After(index) => self.columns.get(*index).cloned(),
             Leaf::Source(index) => Some(format!("source field {index}")),
             Leaf::ProcessedAt => Some("the time of processing".to_owned()),
             Leaf::CommitPosition => Some("the commit position".to_owned()),
             Leaf::Sequence => Some("the sequence".to_owned()),
         };
-        let mut fault = match failure.reason {
+        let mut fault = match reason {
             Reason::Value(error) => error.into_fault(),
             Reason::Missing => {
-                let image = match failure.leaf {
+                let image = match leaf {
                     Leaf::Before(_) => "an image of the row before it",
                     Leaf::After(_) => "an image of the row after it",
                     _ => "a value for its source block",

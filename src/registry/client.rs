@@ -33,12 +33,14 @@ pub struct Registry(Arc<Inner>);
 struct Inner {
     settings: Settings,
     endpoints: Vec<(Address, SrSettings)>,
-    /// By subject and the text's SHA-256.
-    ids: Mutex<HashMap<(String, [u8; 32]), Arc<OnceCell<u32>>>>,
+    ids: Mutex<HashMap<IdKey, Arc<OnceCell<u32>>>>,
     texts: Mutex<HashMap<u32, Arc<str>>>,
     waiters: AtomicUsize,
     waiting: watch::Sender<Option<Waiting>>,
 }
+
+/// A subject and the SHA-256 of a schema's text.
+type IdKey = (String, [u8; 32]);
 
 /// A registry is asked again because it did not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]

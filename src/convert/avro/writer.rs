@@ -23,29 +23,27 @@ const BRANCH: [u8; 2] = [0, 2];
 /// The longest variable-length integer of 64 bits.
 const LONGEST: usize = 10;
 
-/// A variable-length zigzag integer: its bytes and how many they are.
-#[inline]
-fn zigzag(value: i64) -> ([u8; LONGEST], usize) {
-    let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
-    let mut bytes = [0; LONGEST];
-    let mut used = 0;
-    for byte in &mut bytes {
-        used += 1;
-        let [low, ..] = rest.to_le_bytes();
-        rest >>= 7;
-        if rest == 0 {
-            *byte = low;
-            break;
-        }
-        *byte = low | 0x80;
-    }
-    (bytes, used)
+/// Small magnitudes of either sign become small numbers.
+const fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)).cast_unsigned()
+}
+
+/// The lowest seven bits, marked as not the last.
+const fn continued(rest: u64) -> u8 {
+    let [low, ..] = rest.to_le_bytes();
+    low | 0x80
 }
 
 #[inline]
 fn append_long(out: &mut Vec<u8>, value: i64) {
-    let (bytes, used) = zigzag(value);
-    out.extend_from_slice(bytes.get(..used).unwrap_or_default());
+    let mut rest = zigzag(value);
+    out.reserve(LONGEST);
+    while rest >= 0x80 {
+        out.push(continued(rest));
+        rest >>= 7;
+    }
+    let [last, ..] = rest.to_le_bytes();
+    out.push(last);
 }
 
 #[inline]
@@ -105,20 +103,13 @@ impl AvroWriter<'_> {
         }
     }
 
-    /// Leaves one byte for a length or count, enough for most; gives the place behind it.
-    fn leave_length(&mut self) -> usize {
-        self.0.push(0);
-        self.0.len()
-    }
-
-    /// Fills in what was left before `mark`, and makes room if it needs more.
-    fn place_length(&mut self, mark: usize, length: usize) {
-        let (bytes, used) = zigzag(length_as_long(length));
+    /// Puts a length or count that is known only now before what stands behind the mark.
+    fn insert_length(&mut self, mark: usize, length: usize) {
         let end = self.0.len();
-        self.0.extend(std::iter::repeat_n(0, used - 1));
-        self.0.copy_within(mark..end, mark + used - 1);
-        for (place, byte) in self.0.iter_mut().skip(mark - 1).zip(bytes.iter().take(used)) {
-            *place = *byte;
+        append_length(self.0, length);
+        let used = self.0.len() - end;
+        if let Some(behind) = self.0.get_mut(mark..) {
+            behind.rotate_right(used);
         }
     }
 }
@@ -155,7 +146,7 @@ impl Primitive for AvroWriter<'_> {
     }
 
     fn begin_text(&mut self) -> usize {
-        self.leave_length()
+        self.0.len()
     }
 
     fn piece(&mut self, text: &str) {
@@ -163,7 +154,7 @@ impl Primitive for AvroWriter<'_> {
     }
 
     fn end_text(&mut self, mark: usize) {
-        self.place_length(mark, self.0.len() - mark);
+        self.insert_length(mark, self.0.len() - mark);
     }
 
     fn bytes(&mut self, value: ByteText<'_>) {
@@ -185,7 +176,7 @@ impl Primitive for AvroWriter<'_> {
     fn end_struct(&mut self) {}
 
     fn begin_array(&mut self) -> usize {
-        self.leave_length()
+        self.0.len()
     }
 
     fn item(&mut self, _index: usize, presence: Presence) {
@@ -193,11 +184,10 @@ impl Primitive for AvroWriter<'_> {
     }
 
     fn end_array(&mut self, mark: usize, count: usize) {
-        if count == 0 {
-            // The byte that was left for the count is the end already.
-            return;
+        // One block, then the empty one that ends the array; an empty array is the latter alone.
+        if count > 0 {
+            self.insert_length(mark, count);
         }
-        self.place_length(mark, count);
         self.0.push(0);
     }
 }

@@ -14,7 +14,7 @@ pub(in crate::convert) fn append_string(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Appends the inside of a string, escaping what `escaped` says (ASCII only).
-pub(super) fn append_escaped(out: &mut Vec<u8>, text: &str, escaped: fn(u8) -> bool) {
+pub(super) fn append_escaped(out: &mut Vec<u8>, text: &str, escaped: impl Fn(u8) -> bool) {
     let mut bytes = text.as_bytes();
     while let Some(at) = bytes.iter().position(|byte| escaped(*byte)) {
         let (plain, rest) = bytes.split_at(at);
@@ -85,7 +85,22 @@ pub(in crate::convert) fn append_base64(out: &mut Vec<u8>, start: usize) {
 
 /// Appends an integer.
 pub(in crate::convert) fn append_integer(out: &mut Vec<u8>, value: i64) {
-    append_fmt(out, format_args!("{value}"));
+    let mut digits = [b'0'; 20];
+    let mut rest = value.unsigned_abs();
+    let mut used = 0;
+    for place in digits.iter_mut().rev() {
+        let [digit, ..] = (rest % 10).to_le_bytes();
+        *place = b'0' + digit;
+        rest /= 10;
+        used += 1;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(digits.get(digits.len() - used..).unwrap_or_default());
 }
 
 /// Appends a double as Java's `Double.toString` spells it. What is not a number (`NaN`, `Infinity`,
@@ -267,6 +282,13 @@ mod tests {
         check_float32(16_777_216.0, "1.6777216E7");
         check_float32(1.5e-3, "0.0015");
         check_float32(f32::NAN, "\"NaN\"");
+    }
+
+    #[test]
+    fn integers_have_no_more_digits_than_they_need() {
+        for value in [0, 7, -7, 10, 100, -109, i64::MAX, i64::MIN] {
+            assert_eq!(written(|out| append_integer(out, value)), value.to_string());
+        }
     }
 
     #[test]
