@@ -7,8 +7,11 @@
 //! or computed.
 
 mod avro;
+mod fit;
 mod json;
 mod literal;
+#[cfg(test)]
+mod plan_tests;
 mod program;
 #[cfg(test)]
 mod program_tests;

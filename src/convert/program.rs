@@ -9,6 +9,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::fit::fits;
 use super::literal::append_literal;
 use crate::change::{Cell, CellParser, Column, Event, Instant, Scalar, ValueError};
 use crate::error::{Code, Fault};
@@ -318,6 +319,10 @@ impl<F: Format> Compiler<'_, F> {
         render: &Render,
         unsent: WhenUnsent,
     ) -> Result<(), Fault> {
+        if !fits(render, schema) {
+            return Err(Code::Internal
+                .fault(format!("{render:?} does not write values of kind {:?}", schema.kind)));
+        }
         self.flush();
         let mut present = Vec::new();
         self.format.present(schema, &mut present);

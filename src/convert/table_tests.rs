@@ -366,6 +366,15 @@ fn a_plan_that_contradicts_itself_is_refused() {
     );
     check(
         &|plan| {
+            let shape = record(plan).value.as_mut().unwrap();
+            let Node::Struct(fields) = &mut shape.node else { panic!() };
+            let Node::Value { render, .. } = &mut fields[3].node else { panic!() };
+            *render = Render::Int32;
+        },
+        "Int32 does not write values of kind Int64",
+    );
+    check(
+        &|plan| {
             let unsent = Unsent::Stamp(Literal::Int(1));
             record(plan).value = Some(table.value_shape(unsent));
         },

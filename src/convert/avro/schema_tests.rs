@@ -189,6 +189,18 @@ fn a_record_is_defined_once_and_named_from_then_on() {
 }
 
 #[test]
+fn fields_of_one_record_may_have_different_defaults() {
+    let inner = |default: i64| {
+        record("a.V", vec![field("i", Schema::new(Kind::Int64))])
+            .default_value(Some(Literal::Struct(vec![Literal::Int(default)])))
+    };
+    let text =
+        schema_text(&record("a.R", vec![field("x", inner(1)), field("y", inner(2).optional())]));
+    let text = text.unwrap();
+    assert!(text.contains(r#"{"name":"y","type":["V","null"],"default":{"i":2}}"#), "{text}");
+}
+
+#[test]
 fn a_record_called_like_a_type_is_named_in_full() {
     let inner = || record("a.map", vec![field("i", Schema::new(Kind::Int32))]);
     let text = schema_text(&record("a.R", vec![field("x", inner()), field("y", inner())])).unwrap();
