@@ -233,10 +233,11 @@ fn values_come_in_their_text_form() {
 fn summary(name: &str, frames: &[Vec<u8>]) -> String {
     let aborts = if name.ends_with("parallel") { AbortForm::Positioned } else { AbortForm::Short };
     let mut context = Context { block: Block::Plain, aborts };
+    let mut values = Vec::new();
     let mut runs: Vec<(String, usize)> = Vec::new();
     for frame in frames {
         let Frame::XLogData(data) = Frame::decode(frame).unwrap() else { continue };
-        let message = Message::decode(data.payload, context).unwrap();
+        let message = Message::decode(data.payload, context, &mut values).unwrap();
         match message {
             Message::StreamStart(_) => context.block = Block::Streamed,
             Message::StreamStop => context.block = Block::Plain,

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use super::images::{Images, RowRule, malformed};
 use super::relations::{InstalledTable, RelationDescriptor, RelationState, Relations};
 use super::wire::{
-    Begin, Commit, Context, Frame, LogicalMessage, Lsn, Message, OldTuple, Relation, RelationId,
-    Truncate, Tuple, TypeName, XLogData, Xid,
+    Begin, Commit, Context, DecodeError, Frame, LogicalMessage, Lsn, Message, OldTuple, Relation,
+    RelationId, Truncate, Tuple, TupleValue, TypeName, Xid,
 };
 use crate::change::{Cell, ChangeKind, RowImage};
 use crate::error::{Code, Fault};
@@ -186,8 +186,16 @@ enum State {
 }
 
 /// Decodes the frames of one connection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Decoder {
+    session: Session,
+    /// The tuples of the message at hand.
+    values: Vec<TupleValue>,
+}
+
+/// What the stream of one connection has said so far, and the memory for what it says next.
+#[derive(Clone, Debug, Default)]
+struct Session {
     state: State,
     relations: Relations,
     type_names: HashMap<u32, String>,
@@ -203,23 +211,16 @@ struct Described {
     before_last: Option<Arc<RelationDescriptor>>,
 }
 
-impl Default for Decoder {
+impl Default for State {
     fn default() -> Self {
-        Self::new()
+        Self::Idle { after: Lsn::ZERO }
     }
 }
 
 impl Decoder {
     /// A decoder for a new connection.
     pub fn new() -> Self {
-        Self {
-            state: State::Idle { after: Lsn::ZERO },
-            relations: Relations::default(),
-            type_names: HashMap::new(),
-            described: Described::default(),
-            images: Images::default(),
-            truncated: Vec::new(),
-        }
+        Self::default()
     }
 
     /// Reads the payload of one `CopyData`.
@@ -228,14 +229,20 @@ impl Decoder {
     /// The frame is malformed, is not allowed here, or a row contradicts what was said of its
     /// relation. The stream cannot go on after an error.
     pub fn frame<'a>(&'a mut self, frame: &'a [u8]) -> Result<Output<'a>, Fault> {
-        match Frame::decode(frame).map_err(|error| self.state.refuse(malformed(&error)))? {
-            Frame::XLogData(data) => self.message(frame, data),
-            Frame::Keepalive(keepalive) => Ok(Output::Keepalive(KeepaliveOutput {
-                wal_end: keepalive.wal_end,
-                reply_requested: keepalive.reply_requested,
-                server_clock: keepalive.sent_at.unix_micros(),
-            })),
-        }
+        let state = self.session.state;
+        let refuse = |error: DecodeError| state.refuse(malformed(&error));
+        let data = match Frame::decode(frame).map_err(refuse)? {
+            Frame::XLogData(data) => data,
+            Frame::Keepalive(keepalive) => {
+                return Ok(Output::Keepalive(KeepaliveOutput {
+                    wal_end: keepalive.wal_end,
+                    reply_requested: keepalive.reply_requested,
+                    server_clock: keepalive.sent_at.unix_micros(),
+                }));
+            }
+        };
+        let message = Message::decode(data.payload, Context::default(), &mut self.values);
+        self.session.apply(frame, data.wal_start, message.map_err(refuse)?)
     }
 
     /// Answers [`Output::Relation`]: rows of this relation are decoded for that table version.
@@ -243,7 +250,7 @@ impl Decoder {
     /// # Errors
     /// Nothing was said of the relation, or the key is not among its columns.
     pub fn install(&mut self, oid: RelationId, table: InstalledTable) -> Result<(), Fault> {
-        if self.relations.install(oid, table) {
+        if self.session.relations.install(oid, table) {
             return Ok(());
         }
         Err(Code::Internal.fault(format!("relation {oid} cannot be installed as answered")))
@@ -254,7 +261,7 @@ impl Decoder {
     /// # Errors
     /// Nothing was said of the relation.
     pub fn exclude(&mut self, oid: RelationId) -> Result<(), Fault> {
-        if self.relations.exclude(oid) {
+        if self.session.relations.exclude(oid) {
             return Ok(());
         }
         Err(Code::Internal.fault(format!("relation {oid} cannot be excluded, it is not described")))
@@ -262,18 +269,18 @@ impl Decoder {
 
     /// Where a relation stands; `None`: the stream has not named it.
     pub fn relation(&self, oid: RelationId) -> Option<&RelationState> {
-        self.relations.state(oid)
+        self.session.relations.state(oid)
     }
 
     /// The name of a type that is not built in, as the stream gave it last; for a domain that of
     /// its base type. A renamed type is not announced.
     pub fn type_name(&self, oid: u32) -> Option<&str> {
-        self.type_names.get(&oid).map(String::as_str)
+        self.session.type_names.get(&oid).map(String::as_str)
     }
 
     /// The transaction that is open.
     pub const fn transaction(&self) -> Option<&Transaction> {
-        match &self.state {
+        match &self.session.state {
             State::Idle { .. } => None,
             State::Open { transaction, .. } => Some(transaction),
         }
@@ -282,13 +289,17 @@ impl Decoder {
     /// The place of the last change, for people: the transaction's commit position, and `#` with
     /// the change's number while it is open.
     pub fn position(&self) -> String {
-        self.state.position()
+        self.session.state.position()
     }
+}
 
-    fn message<'a>(&'a mut self, frame: &'a [u8], data: XLogData<'a>) -> Result<Output<'a>, Fault> {
-        let message = Message::decode(data.payload, Context::default())
-            .map_err(|error| self.state.refuse(malformed(&error)))?;
-        let lsn = data.wal_start;
+impl Session {
+    fn apply<'a>(
+        &'a mut self,
+        frame: &'a [u8],
+        lsn: Lsn,
+        message: Message<'a>,
+    ) -> Result<Output<'a>, Fault> {
         match message {
             Message::Insert(insert) => {
                 self.row(RowFrame { frame, lsn }, insert.relation, Tuples::Insert(insert.new))

@@ -162,23 +162,25 @@ fn read(
     cells: &mut Vec<Cell>,
     read_unsent: impl Fn(usize, Unsent) -> Result<Cell, Fault>,
 ) -> Result<(), Fault> {
-    let (sent, described) = (tuple.columns(), relation.columns.len());
+    let (sent, described) = (tuple.len(), relation.columns.len());
     if sent != described {
         return Err(Code::ProtocolUnexpected.fault(format!(
             "a row of {sent} columns came for a relation that was described with {described}"
         )));
     }
     cells.clear();
-    for (column, value) in tuple.values().enumerate() {
-        let cell =
-            match value.map_err(|error| malformed(&error))? {
-                TupleValue::Text(span) => Ok(Cell::Raw { start: span.start, len: span.len }),
-                TupleValue::Null => read_unsent(column, Unsent::Null),
-                TupleValue::Unchanged => read_unsent(column, Unsent::Unchanged),
-                TupleValue::Binary(_) => Err(Code::ProtocolUnexpected
-                    .fault("a value came in binary form, text was asked for")),
-            };
-        cells.push(cell.map_err(|fault| fault.at_column(column_name(relation, column)))?);
+    cells.reserve(sent);
+    for (column, value) in tuple.iter().enumerate() {
+        let named = |fault: Fault| fault.at_column(column_name(relation, column));
+        cells.push(match *value {
+            TupleValue::Text(span) => Cell::Raw { start: span.start, len: span.len },
+            TupleValue::Null => read_unsent(column, Unsent::Null).map_err(named)?,
+            TupleValue::Unchanged => read_unsent(column, Unsent::Unchanged).map_err(named)?,
+            TupleValue::Binary(_) => {
+                let text = "a value came in binary form, text was asked for";
+                return Err(named(Code::ProtocolUnexpected.fault(text)));
+            }
+        });
     }
     Ok(())
 }

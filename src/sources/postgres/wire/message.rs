@@ -10,6 +10,7 @@ use super::relation::{Relation, TypeName};
 use super::row::{Delete, Insert, Truncate, Update};
 use super::streaming::{StreamAbort, StreamCommit, StreamStart};
 use super::transaction::{Begin, Commit, LogicalMessage, Origin, Xid};
+use super::tuple::TupleValue;
 
 /// Where in the stream a message stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,17 +94,23 @@ pub enum Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads one message, which must end where the bytes end.
+    /// Reads one message, which must end where the bytes end. `values` is emptied, and holds the
+    /// message's tuples.
     ///
     /// # Errors
     /// The bytes are not exactly one message of the protocol.
-    pub fn decode(mut reader: Reader<'a>, context: Context) -> Result<Self, DecodeError> {
+    pub fn decode(
+        mut reader: Reader<'a>,
+        context: Context,
+        values: &'a mut Vec<TupleValue>,
+    ) -> Result<Self, DecodeError> {
+        values.clear();
         let r = &mut reader;
         let at = r.position();
         let message = match r.u8("message tag")? {
-            b'I' => Self::Insert(Insert::decode(r, context.block)?),
-            b'U' => Self::Update(Update::decode(r, context.block)?),
-            b'D' => Self::Delete(Delete::decode(r, context.block)?),
+            b'I' => Self::Insert(Insert::decode(r, context.block, values)?),
+            b'U' => Self::Update(Update::decode(r, context.block, values)?),
+            b'D' => Self::Delete(Delete::decode(r, context.block, values)?),
             b'B' => Self::Begin(Begin::decode(r)?),
             b'C' => Self::Commit(Commit::decode(r)?),
             b'O' => Self::Origin(Origin::decode(r)?),

@@ -76,6 +76,15 @@ pub enum DecodeError {
     },
 }
 
+/// A place in the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Offset of the first byte.
+    pub start: u32,
+    /// Number of bytes.
+    pub len: u32,
+}
+
 /// Reads a frame from front to back. A copy is a bookmark.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
@@ -192,6 +201,19 @@ impl<'a> Reader<'a> {
         self.take(what, length)
     }
 
+    /// As [`Self::sized`], giving the place of the bytes.
+    ///
+    /// # Errors
+    /// The length is negative, or more than there is, or the place is beyond 4 GiB.
+    pub fn span(&mut self, what: &'static str) -> Result<Span, DecodeError> {
+        let bytes = self.sized(what)?;
+        let at = self.position().saturating_sub(bytes.len());
+        match (u32::try_from(at), u32::try_from(bytes.len())) {
+            (Ok(start), Ok(len)) => Ok(Span { start, len }),
+            _ => Err(DecodeError::TooFar { what, at }),
+        }
+    }
+
     /// Text up to a zero byte, which is consumed.
     ///
     /// # Errors
@@ -243,6 +265,25 @@ impl<'a> Reader<'a> {
             return Err(DecodeError::Missing { what, at, needed, left: self.left() });
         }
         Ok(count)
+    }
+
+    /// As [`Self::u8`], without saying what is wrong.
+    #[inline]
+    pub(super) const fn try_u8(&mut self) -> Option<u8> {
+        let Some((byte, rest)) = self.rest.split_first() else { return None };
+        self.rest = rest;
+        Some(*byte)
+    }
+
+    /// As [`Self::span`], without saying what is wrong.
+    #[inline]
+    pub(super) fn try_span(&mut self) -> Option<Span> {
+        let (length, rest) = self.rest.split_first_chunk()?;
+        let length = i32::from_be_bytes(*length);
+        let start = self.total.saturating_sub(rest.len());
+        let (_, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+        self.rest = rest;
+        Some(Span { start: u32::try_from(start).ok()?, len: u32::try_from(length).ok()? })
     }
 
     const fn missing(&self, what: &'static str, needed: usize) -> DecodeError {

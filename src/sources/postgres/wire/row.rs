@@ -7,7 +7,7 @@ use super::message::Block;
 use super::reader::{DecodeError, Reader};
 use super::relation::RelationId;
 use super::transaction::Xid;
-use super::tuple::Tuple;
+use super::tuple::{Tuple, TupleValue, decode_tuple};
 
 /// A row appeared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,11 +21,16 @@ pub struct Insert<'a> {
 }
 
 impl<'a> Insert<'a> {
-    pub(super) fn decode(reader: &mut Reader<'a>, block: Block) -> Result<Self, DecodeError> {
+    pub(super) fn decode(
+        reader: &mut Reader<'_>,
+        block: Block,
+        values: &'a mut Vec<TupleValue>,
+    ) -> Result<Self, DecodeError> {
         let xid = block.xid(reader)?;
         let relation = RelationId(reader.u32("relation id")?);
         expect_new(reader)?;
-        Ok(Self { xid, relation, new: Tuple::decode(reader)? })
+        decode_tuple(reader, values)?;
+        Ok(Self { xid, relation, new: values })
     }
 }
 
@@ -52,20 +57,28 @@ pub struct Update<'a> {
 }
 
 impl<'a> Update<'a> {
-    pub(super) fn decode(reader: &mut Reader<'a>, block: Block) -> Result<Self, DecodeError> {
+    pub(super) fn decode(
+        reader: &mut Reader<'_>,
+        block: Block,
+        values: &'a mut Vec<TupleValue>,
+    ) -> Result<Self, DecodeError> {
         let xid = block.xid(reader)?;
         let relation = RelationId(reader.u32("relation id")?);
         let at = reader.position();
-        let old = match reader.u8("tuple kind")? {
+        let old: Option<fn(Tuple<'a>) -> OldTuple<'a>> = match reader.u8("tuple kind")? {
             b'N' => None,
-            b'K' => Some(OldTuple::Key(Tuple::decode(reader)?)),
-            b'O' => Some(OldTuple::Full(Tuple::decode(reader)?)),
+            b'K' => Some(OldTuple::Key),
+            b'O' => Some(OldTuple::Full),
             byte => return Err(DecodeError::Unknown { what: "tuple kind", at, byte }),
         };
         if old.is_some() {
+            decode_tuple(reader, values)?;
             expect_new(reader)?;
         }
-        Ok(Self { xid, relation, old, new: Tuple::decode(reader)? })
+        let old_columns = values.len();
+        decode_tuple(reader, values)?;
+        let (old_values, new) = values.split_at(old_columns);
+        Ok(Self { xid, relation, old: old.map(|kind| kind(old_values)), new })
     }
 }
 
@@ -81,16 +94,21 @@ pub struct Delete<'a> {
 }
 
 impl<'a> Delete<'a> {
-    pub(super) fn decode(reader: &mut Reader<'a>, block: Block) -> Result<Self, DecodeError> {
+    pub(super) fn decode(
+        reader: &mut Reader<'_>,
+        block: Block,
+        values: &'a mut Vec<TupleValue>,
+    ) -> Result<Self, DecodeError> {
         let xid = block.xid(reader)?;
         let relation = RelationId(reader.u32("relation id")?);
         let at = reader.position();
-        let old = match reader.u8("tuple kind")? {
-            b'K' => OldTuple::Key(Tuple::decode(reader)?),
-            b'O' => OldTuple::Full(Tuple::decode(reader)?),
+        let kind: fn(Tuple<'a>) -> OldTuple<'a> = match reader.u8("tuple kind")? {
+            b'K' => OldTuple::Key,
+            b'O' => OldTuple::Full,
             byte => return Err(DecodeError::Unknown { what: "tuple kind", at, byte }),
         };
-        Ok(Self { xid, relation, old })
+        decode_tuple(reader, values)?;
+        Ok(Self { xid, relation, old: kind(values) })
     }
 }
 

@@ -1,19 +1,9 @@
 //! The columns of a row on the wire.
 //!
-//! Knows neither types nor names: a value is a place in the frame. **Invariant:** a [`Tuple`] was
-//! walked to its end once when its message was decoded, so its length is known and its values are
-//! well formed.
+//! Knows neither types nor names: a value is a place in the frame. **Invariant:** the values of a
+//! tuple are read once, when its message is decoded, into memory that the caller reuses.
 
-use super::reader::{DecodeError, Reader};
-
-/// A place in the frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// Offset of the first byte.
-    pub start: u32,
-    /// Number of bytes.
-    pub len: u32,
-}
+use super::reader::{DecodeError, Reader, Span};
 
 /// One column of a tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,84 +19,57 @@ pub enum TupleValue {
 }
 
 /// A row's columns, in the order of the relation's last description.
-#[derive(Clone, Copy, Debug)]
-pub struct Tuple<'a> {
-    columns: usize,
-    values: Reader<'a>,
-}
+pub type Tuple<'a> = &'a [TupleValue];
 
-impl<'a> Tuple<'a> {
-    pub(super) fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        let columns = reader.count16("tuple column count", 1)?;
-        let values = *reader;
-        for _ in 0..columns {
-            TupleValue::decode(reader)?;
-        }
-        Ok(Self { columns, values })
-    }
-
-    /// The number of columns.
-    pub const fn columns(&self) -> usize {
-        self.columns
-    }
-
-    /// The columns in order.
-    pub const fn values(&self) -> TupleValues<'a> {
-        TupleValues { left: self.columns, reader: self.values }
-    }
-}
-
-impl PartialEq for Tuple<'_> {
-    /// Compares what is sent and where it lies in the frame.
-    fn eq(&self, other: &Self) -> bool {
-        self.values().eq(other.values())
-    }
-}
-
-impl Eq for Tuple<'_> {}
-
-impl TupleValue {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        match reader.array("column kind")? {
-            [b't'] => Ok(Self::Text(Self::span(reader)?)),
-            [b'n'] => Ok(Self::Null),
-            [b'u'] => Ok(Self::Unchanged),
-            [b'b'] => Ok(Self::Binary(Self::span(reader)?)),
-            [byte] => {
-                let at = reader.position().saturating_sub(1);
-                Err(DecodeError::Unknown { what: "column kind", at, byte })
+/// Reads a tuple's columns to the end of the list.
+pub(super) fn decode_tuple(
+    reader: &mut Reader<'_>,
+    values: &mut Vec<TupleValue>,
+) -> Result<(), DecodeError> {
+    let columns = reader.count16("tuple column count", 1)?;
+    values.reserve(columns);
+    let mut rest = *reader;
+    for _ in 0..columns {
+        let start = rest;
+        match TupleValue::read(&mut rest) {
+            Some(value) => values.push(value),
+            None => {
+                let (value, after) = TupleValue::decode(start)?;
+                values.push(value);
+                rest = after;
             }
         }
     }
+    *reader = rest;
+    Ok(())
+}
 
-    fn span(reader: &mut Reader<'_>) -> Result<Span, DecodeError> {
-        let value = reader.sized("column value")?;
-        let at = reader.position().saturating_sub(value.len());
-        match (u32::try_from(at), u32::try_from(value.len())) {
-            (Ok(start), Ok(len)) => Ok(Span { start, len }),
-            _ => Err(DecodeError::TooFar { what: "column value", at }),
+impl TupleValue {
+    /// Reads a well-formed value of the kinds that are asked for. Every column of every row goes
+    /// through here; the rest is left to [`Self::decode`], because a result that can say what is
+    /// wrong goes through memory, and makes this several times as dear.
+    #[inline]
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        match reader.try_u8()? {
+            b't' => reader.try_span().map(Self::Text),
+            b'n' => Some(Self::Null),
+            b'u' => Some(Self::Unchanged),
+            _ => None,
         }
     }
-}
 
-/// Reads the columns of a [`Tuple`].
-#[derive(Clone, Copy, Debug)]
-pub struct TupleValues<'a> {
-    left: usize,
-    reader: Reader<'a>,
-}
-
-impl Iterator for TupleValues<'_> {
-    type Item = Result<TupleValue, DecodeError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.left = self.left.checked_sub(1)?;
-        Some(TupleValue::decode(&mut self.reader))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
+    /// Reads any value, or says what is wrong with it. Takes and returns the reader by value, so
+    /// that the caller's need not live in memory for its sake.
+    #[cold]
+    fn decode(mut reader: Reader<'_>) -> Result<(Self, Reader<'_>), DecodeError> {
+        let at = reader.position();
+        let value = match reader.u8("column kind")? {
+            b'n' => Self::Null,
+            b'u' => Self::Unchanged,
+            b't' => Self::Text(reader.span("column value")?),
+            b'b' => Self::Binary(reader.span("column value")?),
+            byte => return Err(DecodeError::Unknown { what: "column kind", at, byte }),
+        };
+        Ok((value, reader))
     }
 }
-
-impl ExactSizeIterator for TupleValues<'_> {}
