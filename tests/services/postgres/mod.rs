@@ -1,5 +1,6 @@
 //! The PostgreSQL source against a real server (`TIDEGATE_TEST_PG`, a superuser's URL).
 
+mod catalogue;
 mod cluster;
 mod connection;
 mod encryption;
