@@ -70,6 +70,19 @@ pub fn select(
     if faults.is_empty() { Ok(selection) } else { Err(faults) }
 }
 
+/// Every table of a database, as a publication of all tables makes them accountable.
+pub fn all_accountable(relations: &[RelationEntry], via_root: bool) -> Vec<Accountable> {
+    let tree = Tree::new(relations);
+    relations
+        .iter()
+        .filter(|relation| relation.kind == RelationKind::Table && unsupported(relation).is_none())
+        .map(|relation| {
+            let root = tree.topmost(relation).filter(|_| via_root);
+            Accountable { oid: relation.oid, root }
+        })
+        .collect()
+}
+
 /// Why a relation has no change stream.
 fn unsupported(relation: &RelationEntry) -> Option<&'static str> {
     match relation.kind {
@@ -137,6 +150,15 @@ impl<'a> Tree<'a> {
             above = self.by_oid.get(&oid).and_then(|parent| parent.partition_of);
         }
         false
+    }
+
+    /// The partitioned table at the top of a partition's tree.
+    fn topmost(&self, relation: &RelationEntry) -> Option<u32> {
+        let mut top = relation.partition_of?;
+        while let Some(above) = self.by_oid.get(&top).and_then(|parent| parent.partition_of) {
+            top = above;
+        }
+        Some(top)
     }
 
     /// The relations below that have rows.
@@ -337,6 +359,16 @@ mod tests {
         assert_eq!(selection.captured.len(), 2);
         assert_eq!(selection.warnings.len(), 2, "{:?}", selection.warnings);
         check(&[r"public\.[tv]"], false, &["t"], &["t"]);
+    }
+
+    #[test]
+    fn publishing_everything_makes_everything_accountable() {
+        let oids = |via_root| {
+            let all = all_accountable(&relations(), via_root);
+            all.iter().map(|one| (one.oid, one.root)).collect::<Vec<_>>()
+        };
+        assert_eq!(oids(false), [(1, None), (3, None), (5, None)]);
+        assert_eq!(oids(true), [(1, None), (3, Some(2)), (5, Some(2))]);
     }
 
     #[test]

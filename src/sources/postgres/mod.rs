@@ -17,6 +17,8 @@ pub mod catalogue;
 pub mod capture;
 pub mod identity;
 pub mod table_version;
+pub mod publication;
+pub mod preflight;
 pub mod snapshot;
 pub mod values;
 

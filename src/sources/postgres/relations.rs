@@ -86,7 +86,7 @@ impl RelationDescriptor {
             hash.bytes(&column.type_oid.to_be_bytes());
             hash.bytes(&column.typmod.to_be_bytes());
         }
-        hash.0
+        hash.value()
     }
 
     /// The first column of this table's identity that the given leaf's identity lacks.
@@ -203,7 +203,8 @@ impl Relations {
     }
 }
 
-struct Fnv(u64);
+/// FNV-1a, 64 bits, over parts whose borders are part of the hash.
+pub(super) struct Fnv(u64);
 
 impl Default for Fnv {
     fn default() -> Self {
@@ -212,19 +213,23 @@ impl Default for Fnv {
 }
 
 impl Fnv {
-    fn bytes(&mut self, bytes: &[u8]) {
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
 
-    fn length(&mut self, length: usize) {
+    pub(super) fn length(&mut self, length: usize) {
         self.bytes(&(length as u64).to_be_bytes());
     }
 
-    fn text(&mut self, text: &str) {
+    pub(super) fn text(&mut self, text: &str) {
         self.length(text.len());
         self.bytes(text.as_bytes());
+    }
+
+    pub(super) const fn value(&self) -> u64 {
+        self.0
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tidegate::change::{BeforeImage, ColumnDefault, ColumnType};
+use tidegate::sources::postgres::TableFilter;
 use tidegate::sources::postgres::capture::select;
 use tidegate::sources::postgres::catalogue::{
     Generated, fetch_tables, fetch_types, list_relations,
@@ -12,7 +13,6 @@ use tidegate::sources::postgres::relations::RelationDescriptor;
 use tidegate::sources::postgres::table_version::build;
 use tidegate::sources::postgres::values::TypeCatalogue;
 use tidegate::sources::postgres::wire::{Context, Frame, Message};
-use tidegate::sources::postgres::TableFilter;
 
 use super::Database;
 
@@ -52,7 +52,11 @@ const ROWS: &str = r#"
     INSERT INTO no_columns DEFAULT VALUES"#;
 
 /// Streams until a transaction of its own ends, and collects the descriptions.
-async fn streamed(database: &Database, slot: &str, rows: &str) -> BTreeMap<String, RelationDescriptor> {
+async fn streamed(
+    database: &Database,
+    slot: &str,
+    rows: &str,
+) -> BTreeMap<String, RelationDescriptor> {
     let mut connection =
         Connection::open(&database.settings, Purpose::Replication).await.expect("open");
     let start = connection.create_slot(slot, true).await.expect("created").consistent_point;
@@ -94,8 +98,7 @@ async fn the_catalogue_foretells_what_the_stream_says() {
         let mut control =
             Connection::open(&database.settings, Purpose::Control).await.expect("open");
         let relations = list_relations(&mut control).await.expect("listed");
-        let selection =
-            select(&relations, &TableFilter::default(), via_root).expect("selected");
+        let selection = select(&relations, &TableFilter::default(), via_root).expect("selected");
         let oids: Vec<u32> = selection.captured.iter().map(|relation| relation.oid).collect();
         for table in fetch_tables(&mut control, &oids).await.expect("fetched") {
             let name = table.qualified_name();

@@ -4,6 +4,7 @@ mod catalogue;
 mod cluster;
 mod connection;
 mod encryption;
+mod preflight;
 mod snapshot;
 
 use std::time::Duration;
@@ -52,13 +53,13 @@ impl Database {
 async fn drop_database(admin: &Client, name: &str) {
     let slots = format!(
         "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots \
-         WHERE database = '{name}' AND active"
+         WHERE (database = '{name}' OR slot_name = '{name}') AND active"
     );
     admin.batch_execute(&slots).await.expect("terminated");
     for _ in 0..100 {
         let drop_slots = format!(
             "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots \
-             WHERE database = '{name}'"
+             WHERE database = '{name}' OR slot_name = '{name}'"
         );
         if admin.batch_execute(&drop_slots).await.is_ok() {
             break;
