@@ -63,11 +63,11 @@ async fn streamed(
     database.execute(&format!("BEGIN; {rows}; COMMIT")).await;
     let options = StreamOptions { publication: "p", messages: false };
     let mut stream = connection.start_replication(slot, start, &options).await.expect("started");
-    let mut found = BTreeMap::new();
+    let (mut found, mut values) = (BTreeMap::new(), Vec::new());
     loop {
         let payload = stream.next().await.expect("well").expect("not the end");
         let Frame::XLogData(data) = Frame::decode(payload).expect("a frame") else { continue };
-        match Message::decode(data.payload, Context::default()).expect("a message") {
+        match Message::decode(data.payload, Context::default(), &mut values).expect("a message") {
             Message::Relation(relation) => {
                 let descriptor = RelationDescriptor::from_wire(&relation);
                 found.insert(descriptor.qualified_name(), descriptor);
