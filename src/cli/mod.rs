@@ -3,6 +3,7 @@
 mod output;
 
 mod tail;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -18,6 +19,8 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run a worker: connectors and the REST API.
+    Worker(worker::WorkerCommand),
     /// Read topics as a consumer would, decoded through the schema registry.
     Tail(tail::Tail),
 }
@@ -25,6 +28,7 @@ enum Command {
 /// Runs the command. A failure is printed on standard error.
 pub async fn run(arguments: Arguments) -> ExitCode {
     let outcome = match arguments.command {
+        Command::Worker(worker) => Box::pin(worker.run()).await,
         Command::Tail(tail) => tail.run().await,
     };
     match outcome {

@@ -26,6 +26,15 @@ impl ConfigFault {
         Self { key: key.into(), value: None, message: message.into(), code }
     }
 
+    /// The fault as the other layers know it.
+    pub fn to_fault(&self) -> Fault {
+        let text = match &self.value {
+            Some(value) => format!("{} '{value}': {}", self.key, self.message),
+            None => format!("{}: {}", self.key, self.message),
+        };
+        self.code.fault(text)
+    }
+
     /// The message with the value in front, as a form shows it beside the key.
     pub fn sentence(&self) -> String {
         match &self.value {

@@ -1,40 +1,18 @@
 //! Decides what runs where. Standalone: everything runs here.
 //!
 //! All that REST and the command line ask for is a method here; both are thin wrappers. Knows
-//! nothing of sources: a [`Runtime`] checks and starts. **Invariant:** what was answered as done is
+//! nothing of sources: a [`Runtime`](crate::worker::Runtime) checks and starts. **Invariant:** what was answered as done is
 //! on disk before the answer is given.
 
 mod standalone;
 mod store;
 
-use std::future::Future;
-use std::pin::Pin;
-
-use indexmap::IndexMap;
-
+use crate::config::ConnectorConfig;
 use crate::error::Fault;
-use crate::worker::{Target, TaskHandle, TaskState};
+use crate::worker::TaskState;
 
 pub use standalone::Standalone;
 pub use store::{Kept, Store};
-
-/// A connector's configuration as submitted: order, keys and texts are kept; `None` was a JSON null.
-pub type Config = IndexMap<String, Option<String>>;
-
-/// A future that a [`Runtime`] gives back.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// Checks configurations and starts tasks: the worker, or a stand-in in tests.
-pub trait Runtime: Send + Sync + std::fmt::Debug + 'static {
-    /// All faults of a configuration, those included that only the live services can tell.
-    fn validate<'a>(&'a self, config: &'a Config) -> BoxFuture<'a, Vec<Fault>>;
-
-    /// Starts the connector's task.
-    ///
-    /// # Errors
-    /// The configuration cannot be understood.
-    fn start(&self, name: &str, config: &Config, target: Target) -> Result<TaskHandle, Fault>;
-}
 
 /// Why a request to the herder was not done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -81,7 +59,7 @@ pub struct ConnectorInfo {
     /// Its name.
     pub name: String,
     /// Its configuration as submitted.
-    pub config: Config,
+    pub config: ConnectorConfig,
     /// The numbers of its tasks.
     pub tasks: Vec<u32>,
 }

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::store::{Kept, Store};
-use super::{Config, ConnectorInfo, ConnectorStatus, HerderError, Runtime};
+use super::{ConnectorInfo, ConnectorStatus, HerderError};
+use crate::config::ConnectorConfig;
 use crate::error::Fault;
-use crate::worker::{Target, TaskHandle, TaskState};
+use crate::worker::{Runtime, Target, TaskHandle, TaskState};
 
 /// How long a task may take to commit and leave when it is stopped.
 const GRACE: Duration = Duration::from_secs(20);
@@ -25,7 +26,7 @@ pub struct Standalone {
 
 #[derive(Debug)]
 struct Entry {
-    config: Config,
+    config: ConnectorConfig,
     target: Target,
     task: Slot,
 }
@@ -103,7 +104,7 @@ impl Standalone {
     }
 
     /// All faults of a configuration.
-    pub async fn validate(&self, config: &Config) -> Vec<Fault> {
+    pub async fn validate(&self, config: &ConnectorConfig) -> Vec<Fault> {
         self.runtime.validate(config).await
     }
 
@@ -114,7 +115,7 @@ impl Standalone {
     pub async fn create(
         &self,
         name: &str,
-        config: Config,
+        config: ConnectorConfig,
         target: Target,
     ) -> Result<ConnectorInfo, HerderError> {
         check_name(name)?;
@@ -132,7 +133,7 @@ impl Standalone {
     pub async fn put_config(
         &self,
         name: &str,
-        config: Config,
+        config: ConnectorConfig,
     ) -> Result<(bool, ConnectorInfo), HerderError> {
         check_name(name)?;
         let new = self.put(name, config, None).await?;
@@ -142,7 +143,7 @@ impl Standalone {
     async fn put(
         &self,
         name: &str,
-        mut config: Config,
+        mut config: ConnectorConfig,
         target: Option<Target>,
     ) -> Result<bool, HerderError> {
         match config.get("name") {
@@ -261,7 +262,7 @@ impl Standalone {
         }
     }
 
-    fn start(&self, name: &str, config: &Config, target: Target) -> Slot {
+    fn start(&self, name: &str, config: &ConnectorConfig, target: Target) -> Slot {
         if target == Target::Stopped {
             return Slot::Empty;
         }

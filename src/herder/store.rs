@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::Config;
+use crate::config::ConnectorConfig;
 use crate::error::{Code, Fault};
 use crate::worker::Target;
 
@@ -18,7 +18,7 @@ use crate::worker::Target;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     /// The configuration as submitted.
-    pub config: Config,
+    pub config: ConnectorConfig,
     /// The wanted state.
     pub target_state: Target,
 }
@@ -157,7 +157,7 @@ mod tests {
     fn connectors_survive_and_odd_names_come_back() {
         let directory = scratch("odd");
         let store = Store::open(&directory).unwrap();
-        let mut config = Config::new();
+        let mut config = ConnectorConfig::new();
         config.insert("b".to_owned(), Some("1".to_owned()));
         config.insert("a".to_owned(), None);
         let kept = Kept { config, target_state: Target::Paused };

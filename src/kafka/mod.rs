@@ -7,6 +7,7 @@
 
 mod boundary;
 mod client;
+mod cluster;
 mod faults;
 mod metrics;
 pub mod murmur2;
@@ -21,6 +22,7 @@ mod topics;
 mod transaction;
 
 pub use client::validate;
+pub use cluster::cluster_id;
 pub use metrics::PublisherMetrics;
 pub use offsets::Stored;
 pub use properties::{ClientKind, ClientProperties, PropertyFault};

@@ -40,6 +40,12 @@ impl SizeLimits {
         }
     }
 
+    /// No limit of the producer's.
+    #[cfg(test)]
+    pub(crate) const fn unlimited() -> Self {
+        Self { max_request_size: usize::MAX, is_compressed: false, topics: Vec::new() }
+    }
+
     /// Takes a topic's limit into account.
     pub fn learn(&mut self, topic: TopicId, facts: &TopicFacts) {
         let index = topic.0 as usize;

@@ -29,7 +29,7 @@ mod golden_tests;
 #[cfg(test)]
 mod record_tests;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod type_tests;
 

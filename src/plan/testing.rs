@@ -48,7 +48,7 @@ impl CellParser for TestParser {
 }
 
 /// A nullable column.
-pub(super) fn column(name: &str, kind: ColumnType) -> Column {
+pub(crate) fn column(name: &str, kind: ColumnType) -> Column {
     Column {
         name: name.to_owned(),
         parser: Arc::new(TestParser(kind.clone())),
@@ -62,7 +62,7 @@ pub(super) fn column(name: &str, kind: ColumnType) -> Column {
 }
 
 /// A column that is never null.
-pub(super) fn required(name: &str, kind: ColumnType) -> Column {
+pub(crate) fn required(name: &str, kind: ColumnType) -> Column {
     Column { nullable: false, ..column(name, kind) }
 }
 
@@ -76,7 +76,7 @@ pub(super) fn or(default: &str, column: Column) -> Column {
 }
 
 /// `public.<name>` keyed by its first column, which is all that the source says of a row before.
-pub(super) fn table(name: &str, columns: Vec<Column>) -> TableVersion {
+pub(crate) fn table(name: &str, columns: Vec<Column>) -> TableVersion {
     TableVersion {
         table: TableId { namespace: "public".to_owned(), name: name.to_owned() },
         native_id: 16_385,
@@ -91,7 +91,7 @@ pub(super) fn table(name: &str, columns: Vec<Column>) -> TableVersion {
 }
 
 /// A block with one field of each origin.
-pub(super) fn source_block() -> SourceBlock {
+pub(crate) fn source_block() -> SourceBlock {
     let field =
         |name: &str, schema: Schema| Field { name: name.to_owned(), schema: Arc::new(schema) };
     let text = || Schema::new(Kind::String);

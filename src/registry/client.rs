@@ -134,6 +134,23 @@ impl Registry {
         Ok(text)
     }
 
+    /// Sees that a registry answers and lets us in, by asking for a schema that need not exist.
+    ///
+    /// # Errors
+    /// [`Code::RegistryUnreachable`] at the first failure; [`Code::RegistryRefused`].
+    pub async fn check(&self) -> Result<(), Fault> {
+        let request = Request::Fetch(1);
+        match self.attempt(request, "a first question").await {
+            Ok(_) => Ok(()),
+            Err(Outcome::Refused(fault)) if fault.message().contains("(HTTP 404") => Ok(()),
+            Err(Outcome::Refused(fault)) => Err(fault),
+            Err(Outcome::Again(cause)) => {
+                Err(Code::RegistryUnreachable
+                    .fault(format!("no answer from the registry: {cause}")))
+            }
+        }
+    }
+
     /// Sends a request until there is an answer, a refusal, or no time left.
     async fn ask(&self, request: Request<'_>) -> Result<RegisteredSchema, Fault> {
         let what = request.to_string();

@@ -5,7 +5,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
 use super::Identity;
-use crate::herder::{Config, ConnectorInfo, ConnectorStatus, HerderError};
+use crate::config::ConnectorConfig;
+use crate::herder::{ConnectorInfo, ConnectorStatus, HerderError};
 use crate::worker::TaskState;
 
 /// An error as Connect shows it: `{"error_code", "message"}`.
@@ -51,7 +52,7 @@ pub(super) fn json(status: StatusCode, body: &Value) -> Response {
 }
 
 /// A configuration exactly as it was submitted.
-pub(super) fn config(config: &Config) -> Value {
+pub(super) fn config(config: &ConnectorConfig) -> Value {
     Value::Object(
         config
             .iter()

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::ApiError;
+use crate::config::ConnectorConfig;
 use crate::error::Code;
-use crate::herder::Config;
 use crate::worker::Target;
 
 /// The body of a create request.
@@ -13,7 +13,7 @@ pub(super) struct Create {
     /// The name, blanks around it removed.
     pub(super) name: String,
     /// The configuration.
-    pub(super) config: Config,
+    pub(super) config: ConnectorConfig,
     /// The wanted state.
     pub(super) target: Target,
 }
@@ -45,7 +45,7 @@ pub(super) fn create(bytes: &[u8]) -> Result<Create, ApiError> {
 }
 
 /// Reads a flat map.
-pub(super) fn config(bytes: &[u8]) -> Result<Config, ApiError> {
+pub(super) fn config(bytes: &[u8]) -> Result<ConnectorConfig, ApiError> {
     flat(object(bytes)?)
 }
 
@@ -70,7 +70,7 @@ fn object(bytes: &[u8]) -> Result<Map<String, Value>, ApiError> {
 }
 
 /// Scalars become text as Connect coerces them; nested values are refused by name.
-fn flat(map: Map<String, Value>) -> Result<Config, ApiError> {
+fn flat(map: Map<String, Value>) -> Result<ConnectorConfig, ApiError> {
     map.into_iter()
         .map(|(key, value)| {
             let text = match value {

@@ -2,7 +2,11 @@
 
 pub mod postgres;
 
+use tokio::sync::watch;
+
 use crate::config::{Table, Values};
+use crate::plan::SourceBlock;
+use crate::stage::{OffsetRecord, TableState};
 
 /// A source's settings.
 #[derive(Clone, Debug)]
@@ -30,3 +34,25 @@ pub const CLASSES: &[SourceClass] = &[SourceClass {
         SourceSettings::Postgres(Box::new(postgres::keys::parse(values, connector)))
     },
 }];
+
+/// What a source is given to begin with.
+#[derive(Debug)]
+pub struct Start {
+    /// The stored offset.
+    pub offset: Option<OffsetRecord>,
+    /// The remembered table states.
+    pub states: Vec<TableState>,
+    /// Follows the offsets that Kafka has committed.
+    pub committed: watch::Receiver<Option<OffsetRecord>>,
+    /// Turns true when the source has to end.
+    pub stop: watch::Receiver<bool>,
+}
+
+impl SourceSettings {
+    /// The source block of its records. `name` is the topic prefix.
+    pub fn block(&self, name: &str) -> SourceBlock {
+        match self {
+            Self::Postgres(settings) => postgres::source_block(name, &settings.connection.database),
+        }
+    }
+}

@@ -8,6 +8,8 @@
 //! none of those before; control records go out before the first row of the shape they announce.
 
 mod services;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -16,12 +18,12 @@ use tokio::sync::oneshot;
 use crate::change::{Event, TableVersion};
 use crate::convert::{Converter, Converters, SchemaIds, TableWriter};
 use crate::error::{Code, Fault};
-use crate::kafka::{Sender, Staged, TopicList};
+use crate::kafka::{CleanupPolicy, Sender, SizeLimits, Staged, TopicFacts, TopicList};
 use crate::plan::{ControlRecord, PlanSettings, SourceBlock, TablePlan};
-use crate::record::{Batch, Literal, Marks, Record, Schema, Span, TopicId};
+use crate::record::{Batch, Literal, Marks, Record, Schema, Span};
 
 pub use crate::kafka::{OffsetRecord, TableState};
-pub use services::{Services, Side, TopicLimits};
+pub use services::{Services, Side};
 
 /// What a stage is told.
 #[derive(Debug)]
@@ -38,15 +40,14 @@ pub struct StageSettings {
     pub stage_bytes: usize,
     /// Complete transactions are handed over at the latest when so many bytes are there.
     pub hand_over_bytes: usize,
-    /// No record may be larger than this, whatever its topic allows (`max.request.size`).
-    pub record_bytes: usize,
+    /// How large a record may be.
+    pub sizes: SizeLimits,
 }
 
 /// A table version that is ready for rows.
 #[derive(Debug)]
 pub struct OpenTable {
     writer: TableWriter,
-    limits: Vec<(TopicId, TopicLimits)>,
 }
 
 /// See the module.
@@ -115,19 +116,19 @@ impl<S: Services> Stage<S> {
 
     async fn open_version(&mut self, version: Arc<TableVersion>) -> Result<OpenTable, Fault> {
         let plan = TablePlan::compile(version, &self.settings.plan, &self.settings.source)?;
-        let limits = self.services.topic(&plan.topic).await?;
-        refuse_null_keys_if_compacted(&plan, limits)?;
+        let facts = self.services.topic(&plan.topic).await?;
+        refuse_null_keys_if_compacted(&plan, &facts)?;
+        self.settings.sizes.learn(self.topics.id(&plan.topic), &facts);
         let key = match &plan.key_schema {
             Some(schema) => self.schema_id(&plan.topic, Side::Key, schema).await?,
             None => None,
         };
         let value = self.schema_id(&plan.topic, Side::Value, &plan.value_schema).await?;
         let topics = self.topics.clone();
-        let topic = topics.id(&plan.topic);
         let ids = SchemaIds { key, value };
         let writer =
             TableWriter::new(&plan, &self.settings.converters, ids, &mut |name| topics.id(name))?;
-        Ok(OpenTable { writer, limits: vec![(topic, limits)] })
+        Ok(OpenTable { writer })
     }
 
     async fn schema_id(
@@ -163,7 +164,8 @@ impl<S: Services> Stage<S> {
         let Some(topic) = self.settings.control_topic.clone() else {
             return Ok(());
         };
-        self.services.topic(&topic).await?;
+        let facts = self.services.topic(&topic).await?;
+        self.settings.sizes.learn(self.topics.id(&topic), &facts);
         let key_id = self.schema_id(&topic, Side::Key, &record.key_schema).await?;
         let value_id = self.schema_id(&topic, Side::Value, &record.value_schema).await?;
         let Converters { key, value } = self.settings.converters;
@@ -193,28 +195,16 @@ impl<S: Services> Stage<S> {
     ///
     /// # Errors
     /// A value does not fit, or a record is too large; nothing of the change stays.
-    pub fn write(&mut self, table: &mut OpenTable, event: &Event<'_>) -> Result<(), Fault> {
+    pub fn write(&mut self, table: &OpenTable, event: &Event<'_>) -> Result<(), Fault> {
         let before = self.batch.marks();
         table.writer.write(event, &mut self.batch)?;
-        let new = self.batch.records().get(before.records()..).unwrap_or_default();
-        for record in new {
-            let size = self.batch.size_of(record);
-            let limit = table.limit(record.topic).min(self.settings.record_bytes);
-            // the broker counts its own framing of the record batch too
-            if size + RECORD_OVERHEAD > limit {
-                let topic = self.topics.name(record.topic).unwrap_or_default();
-                let fault = Code::RecordTooLarge
-                    .fault(format!(
-                        "a record of {size} bytes for topic '{topic}' exceeds the limit of {limit} bytes ({})",
-                        if limit == self.settings.record_bytes {
-                            "the producer's max.request.size"
-                        } else {
-                            "the topic's max.message.bytes"
-                        }
-                    ))
-                    .at_table(table.writer.table());
-                let key = table.writer.readable_key(event, record.part);
+        for index in before.records()..self.batch.records().len() {
+            let checked = self.settings.sizes.check(&self.batch, index..index + 1, &self.topics);
+            if let Err(fault) = checked {
+                let part = self.batch.records().get(index).map_or(0, |record| record.part);
+                let key = table.writer.readable_key(event, part);
                 self.batch.truncate(before);
+                let fault = fault.at_table(table.writer.table());
                 return Err(key.into_iter().fold(fault, Fault::at_key));
             }
         }
@@ -339,18 +329,6 @@ impl<S: Services> Stage<S> {
     }
 }
 
-/// Kafka's framing of a record inside a batch, at most: batch header and varints.
-const RECORD_OVERHEAD: usize = 128;
-
-impl OpenTable {
-    fn limit(&self, topic: TopicId) -> usize {
-        self.limits
-            .iter()
-            .find(|(id, _)| *id == topic)
-            .map_or(usize::MAX, |(_, limits)| limits.max_message_bytes)
-    }
-}
-
 /// Appends a constant; says where it ends.
 fn encode(
     converter: Converter,
@@ -368,8 +346,8 @@ fn publisher_ended() -> Fault {
     Code::KafkaTransaction.fault("the publisher has ended")
 }
 
-fn refuse_null_keys_if_compacted(plan: &TablePlan, limits: TopicLimits) -> Result<(), Fault> {
-    if !limits.compacted {
+fn refuse_null_keys_if_compacted(plan: &TablePlan, facts: &TopicFacts) -> Result<(), Fault> {
+    if !facts.cleanup_policy.is_some_and(CleanupPolicy::needs_key) {
         return Ok(());
     }
     let null_keyed = plan.kinds.iter().flatten().find(|record| record.key.is_none());

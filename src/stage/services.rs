@@ -4,6 +4,7 @@
 use std::future::Future;
 
 use crate::error::Fault;
+use crate::kafka::TopicFacts;
 use crate::record::Schema;
 
 /// Which half of a record a schema is for.
@@ -13,15 +14,6 @@ pub enum Side {
     Key,
     /// The value.
     Value,
-}
-
-/// What a topic demands of records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TopicLimits {
-    /// `cleanup.policy` has `compact`.
-    pub compacted: bool,
-    /// `max.message.bytes`.
-    pub max_message_bytes: usize,
 }
 
 /// The outside, as far as a stage needs it.
@@ -35,6 +27,6 @@ pub trait Services: Send {
         text: &str,
     ) -> impl Future<Output = Result<u32, Fault>> + Send;
 
-    /// Sees to a topic and says what it demands.
-    fn topic(&mut self, name: &str) -> impl Future<Output = Result<TopicLimits, Fault>> + Send;
+    /// Sees to a topic and says what is known of it.
+    fn topic(&mut self, name: &str) -> impl Future<Output = Result<TopicFacts, Fault>> + Send;
 }

@@ -6,7 +6,11 @@
 //! next attempt builds new ones.
 
 mod lifecycle;
+mod run;
+mod runtime;
+mod services;
 mod task;
 
 pub use lifecycle::{Backoff, Target, TaskState};
+pub use runtime::{BoxFuture, Runtime, Worker};
 pub use task::{TaskControl, TaskHandle};

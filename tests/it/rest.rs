@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tidegate::config::ConnectorConfig;
 use tidegate::error::{Code, Fault};
-use tidegate::herder::{BoxFuture, Config, Runtime, Standalone, Store};
+use tidegate::herder::{Standalone, Store};
 use tidegate::rest::{Api, Identity, router};
-use tidegate::worker::{Target, TaskHandle, TaskState};
+use tidegate::worker::{BoxFuture, Runtime, Target, TaskHandle, TaskState};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -16,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 struct Idle;
 
 impl Runtime for Idle {
-    fn validate<'a>(&'a self, config: &'a Config) -> BoxFuture<'a, Vec<Fault>> {
+    fn validate<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Vec<Fault>> {
         Box::pin(async move {
             let bad = |_: &Option<String>| {
                 vec![
@@ -28,7 +29,12 @@ impl Runtime for Idle {
         })
     }
 
-    fn start(&self, _: &str, config: &Config, target: Target) -> Result<TaskHandle, Fault> {
+    fn start(
+        &self,
+        _: &str,
+        config: &ConnectorConfig,
+        target: Target,
+    ) -> Result<TaskHandle, Fault> {
         let fails = config.contains_key("fail");
         Ok(TaskHandle::spawn(target, move |mut control| async move {
             loop {

@@ -124,7 +124,7 @@ fn control(value: &Value, place: &str, paint: Paint) -> String {
         "{} {}.{} epoch {}  {place}",
         paint.with("1;36", &format!("schema {}", word("kind"))),
         name("namespace"),
-        name("name"),
+        name("table"),
         value.get("epoch").unwrap_or(&Value::Null),
     );
     let changes = value.get("changes").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -137,7 +137,7 @@ fn control(value: &Value, place: &str, paint: Paint) -> String {
             .unwrap_or_default();
         let shown: Vec<_> = columns
             .iter()
-            .map(|column| format!("{} {}", member(column, "name"), member(column, "type_name")))
+            .map(|column| format!("{} {}", member(column, "name"), member(column, "type")))
             .collect();
         line(&mut text, &shown.join(", "));
     }

@@ -4,6 +4,7 @@
 //! Knows no stream and decides nothing: `capture` chooses tables, `identity` judges them,
 //! `table_version` joins facts and stream. Source: manual, "System Catalogs".
 
+use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::connection::{Connection, Row};
@@ -66,7 +67,7 @@ impl RelationEntry {
 }
 
 /// How a column's value comes about (`pg_attribute.attgenerated`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Generated {
     /// It is written.
     No,
@@ -77,7 +78,7 @@ pub enum Generated {
 }
 
 /// A column.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColumnFacts {
     /// Its number, which stays the same when it is renamed.
     pub attnum: i16,
@@ -100,7 +101,7 @@ pub struct ColumnFacts {
 }
 
 /// The columns of an index that tells rows apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyFacts {
     /// In the index's order.
     pub columns: Vec<String>,
@@ -109,7 +110,7 @@ pub struct KeyFacts {
 }
 
 /// A table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableFacts {
     /// `pg_class.oid`.
     pub oid: u32,
@@ -120,6 +121,7 @@ pub struct TableFacts {
     /// It is partitioned.
     pub is_partitioned: bool,
     /// How its old rows are told.
+    #[serde(with = "super::state::identity_letter")]
     pub replica_identity: ReplicaIdentity,
     /// In the order of their numbers, dropped ones left out.
     pub columns: Vec<ColumnFacts>,

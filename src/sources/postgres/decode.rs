@@ -198,7 +198,7 @@ pub struct Decoder {
 struct Session {
     state: State,
     relations: Relations,
-    type_names: HashMap<u32, String>,
+    type_names: HashMap<u32, (String, String)>,
     described: Described,
     images: Images,
     truncated: Vec<TruncatedTable>,
@@ -272,10 +272,10 @@ impl Decoder {
         self.session.relations.state(oid)
     }
 
-    /// The name of a type that is not built in, as the stream gave it last; for a domain that of
-    /// its base type. A renamed type is not announced.
-    pub fn type_name(&self, oid: u32) -> Option<&str> {
-        self.session.type_names.get(&oid).map(String::as_str)
+    /// Schema and name of a type that is not built in, as the stream gave them last; for a domain
+    /// those of its base type. A renamed type is not announced.
+    pub fn type_name(&self, oid: u32) -> Option<(&str, &str)> {
+        self.session.type_names.get(&oid).map(|(namespace, name)| (namespace.as_str(), name.as_str()))
     }
 
     /// The transaction that is open.
@@ -382,7 +382,8 @@ impl Session {
 
     fn name_type(&mut self, type_name: TypeName<'_>) -> Result<Output<'static>, Fault> {
         self.state.expect_open("a type")?;
-        self.type_names.insert(type_name.oid, type_name.name.to_owned());
+        let name = (type_name.namespace.to_owned(), type_name.name.to_owned());
+        self.type_names.insert(type_name.oid, name);
         Ok(Output::Ignored)
     }
 

@@ -17,11 +17,21 @@ pub mod catalogue;
 pub mod capture;
 pub mod identity;
 pub mod table_version;
+mod state;
+mod tables;
+mod event_fields;
+mod publishing;
 pub mod publication;
 pub mod preflight;
 pub mod snapshot;
+mod initial_snapshot;
+mod status;
+mod driver;
 pub mod values;
 
+pub use driver::run;
+pub use preflight::check;
+pub use event_fields::source_block;
 pub use settings::{
     ConnectionSettings, PublicationAutocreate, Settings, SnapshotMode, SslMode, TableFilter,
 };

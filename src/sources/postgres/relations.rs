@@ -8,27 +8,31 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::wire;
 use super::wire::{RelationId, ReplicaIdentity};
 use crate::error::{Code, Fault};
 
 /// A table as of a place in the stream.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RelationDescriptor {
     /// The server's number of the table.
+    #[serde(with = "super::state::relation_number")]
     pub oid: RelationId,
     /// Its schema.
     pub namespace: String,
     /// Its name.
     pub name: String,
     /// How its old rows are told.
+    #[serde(with = "super::state::identity_letter")]
     pub replica_identity: ReplicaIdentity,
     /// The published columns; rows follow this order.
     pub columns: Vec<RelationColumn>,
 }
 
 /// A column of a [`RelationDescriptor`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RelationColumn {
     /// Part of the replica identity (under FULL every column is).
     pub identity: bool,

@@ -263,6 +263,29 @@ impl SlotFacts {
     }
 }
 
+/// Drops a slot. While another process uses it, tries again as often as the settings allow. One
+/// that is gone already is no fault.
+///
+/// # Errors
+/// `SLOT-ACTIVE` after the last attempt; otherwise what the server says at once.
+pub async fn drop_when_free<S: AsyncRead + AsyncWrite + Unpin>(
+    connection: &mut Connection<S>,
+    settings: &Settings,
+) -> Result<(), Fault> {
+    let mut retries = settings.slot_max_retries;
+    loop {
+        match connection.drop_slot(&settings.slot_name).await {
+            Err(fault) if fault.code() == Code::SlotMissing => return Ok(()),
+            Err(fault) if fault.code() == Code::SlotActive && retries > 0 => {
+                tracing::warn!(error = %fault, retries, "the replication slot is in use; waiting");
+                retries -= 1;
+                tokio::time::sleep(settings.slot_retry_delay).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
 /// Starts the stream. While another process uses the slot, tries again as often as the settings
 /// allow: after a crash the server takes a while to see that its reader is gone.
 ///

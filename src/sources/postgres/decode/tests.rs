@@ -255,7 +255,7 @@ fn type_names_are_remembered() {
     let mut stream = Stream::open();
     assert_eq!(stream.0.type_name(9), None);
     stream.check(type_name(9, "public", "mood"), "ignored");
-    assert_eq!(stream.0.type_name(9), Some("mood"));
+    assert_eq!(stream.0.type_name(9), Some(("public", "mood")));
 }
 
 #[test]

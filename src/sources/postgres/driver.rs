@@ -1,0 +1,347 @@
+//! The source's course: where it stands, what has to happen first, then the stream.
+//!
+//! ```text
+//! no offset ─► publication ─► slot ─► snapshot ─► stream
+//! creating ─► drop the half-made slot ─┘
+//! snapshot ─► drop our slot, begin again ┘
+//! streaming ─► compare slot and offset ─► stream
+//! ```
+//!
+//! Performs what the sans-IO parts ask for. Knows no record format and no Kafka.
+//! **Invariants:** nothing is created before the preflight passes; the intent is stored before the
+//! slot is created; the stream is not started before the slot was held against the offset.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::Settings;
+use super::capture::select;
+use super::catalogue::list_relations;
+use super::connection::{Connection, Purpose, StreamOptions};
+use super::decode::{Decoder, Output};
+use super::initial_snapshot::{self, SnapshotTask};
+use super::offset::{Offset, Phase};
+use super::preflight;
+use super::publication;
+use super::publishing::Publishing;
+use super::settings::SnapshotMode;
+use super::slot::{self, Standing};
+use super::status::{StatusKeeper, clock_micros};
+use super::tables::{Origin, Tables};
+use super::values::WireType;
+use crate::error::{Code, Fate, Fault};
+use crate::sources::Start;
+use crate::stage::{OffsetRecord, Services, Stage};
+
+/// How long an orderly end of the stream may take.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Captures until it is told to stop.
+///
+/// # Errors
+/// A fault that ends this attempt. If it is definite it was handed to the publisher too, behind
+/// everything that is complete.
+pub async fn run<S: Services>(
+    settings: Arc<Settings>,
+    start: Start,
+    mut stage: Stage<S>,
+) -> Result<(), Fault> {
+    let mut stop = start.stop.clone();
+    let course = async {
+        let outcome = Course::begin(settings, start, &mut stage).await;
+        if let Err(fault) = &outcome {
+            settle(&mut stage, fault).await;
+        }
+        outcome
+    };
+    tokio::select! {
+        outcome = course => outcome,
+        // the course ends by itself when it is told to stop, unless it waits for something slow
+        () = stopped_for(&mut stop, FAREWELL) => Ok(()),
+    }
+}
+
+async fn stopped_for(stop: &mut watch::Receiver<bool>, patience: Duration) {
+    told_to_stop(stop).await;
+    tokio::time::sleep(patience).await;
+}
+
+/// Waits for the order to stop. A sender that is gone is one as well.
+async fn told_to_stop(stop: &mut watch::Receiver<bool>) {
+    while !*stop.borrow_and_update() {
+        if stop.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What is complete goes out before the attempt ends.
+async fn settle<S: Services>(stage: &mut Stage<S>, fault: &Fault) {
+    let outcome = match fault.fate() {
+        Fate::Halt => stage.fail(fault.clone()).await,
+        Fate::Retry => {
+            let stored = tokio::time::timeout(FAREWELL, stage.store(None)).await;
+            stored.unwrap_or(Ok(()))
+        }
+    };
+    if let Err(other) = outcome {
+        tracing::debug!(error = %other, "the publisher ended first");
+    }
+}
+
+struct Course<'a, S> {
+    settings: Arc<Settings>,
+    stage: &'a mut Stage<S>,
+    tables: Tables,
+    committed: watch::Receiver<Option<OffsetRecord>>,
+    stop: watch::Receiver<bool>,
+    /// What offsets of this course have in common.
+    template: Offset,
+}
+
+impl<'a, S: Services> Course<'a, S> {
+    async fn begin(
+        settings: Arc<Settings>,
+        start: Start,
+        stage: &'a mut Stage<S>,
+    ) -> Result<(), Fault> {
+        let stored = start.offset.as_ref().map(|record| Offset::decode(&record.0)).transpose()?;
+        if let Some(stored) = &stored
+            && stored.slot != settings.slot_name
+        {
+            return Err(Code::SlotMismatch.fault(format!(
+                "the stored offset belongs to the replication slot \"{}\", slot.name is \"{}\"",
+                stored.slot, settings.slot_name
+            )));
+        }
+        let mut connection = Connection::open(&settings.connection, Purpose::Replication).await?;
+        let standing = slot::examine(&mut connection, &settings.slot_name, stored.as_ref()).await?;
+        if let Some(stored) = &stored {
+            slot::check_gap(stored, &standing)?;
+        }
+        let origin = Origin {
+            system: standing.system.system_id.to_string(),
+            database: standing.system.database.clone(),
+        };
+        let tables = Tables::new(Arc::clone(&settings), origin, &start.states)?;
+        let template = Offset {
+            system_id: standing.system.system_id,
+            timeline: standing.system.timeline,
+            slot: settings.slot_name.clone(),
+            nonce: nonce(),
+            phase: Phase::Creating,
+            inside: None,
+            settings_fingerprint: stage.plan_settings().fingerprint(),
+            publication_fingerprint: 0,
+        };
+        let Start { committed, stop, .. } = start;
+        let course = Self { settings, stage, tables, committed, stop, template };
+        course.follow(connection, standing, stored).await
+    }
+
+    async fn follow(
+        mut self,
+        mut connection: Connection,
+        standing: Standing,
+        stored: Option<Offset>,
+    ) -> Result<(), Fault> {
+        let phase = stored.as_ref().map(|offset| offset.phase);
+        let offset = match phase {
+            Some(Phase::Streaming { .. }) => {
+                self.publish(true).await?;
+                self.check_half_published(stored)?
+            }
+            Some(Phase::SnapshotDone { .. })
+                if self.settings.snapshot_mode == SnapshotMode::InitialOnly =>
+            {
+                tracing::info!(
+                    "the initial snapshot is done; snapshot.mode=initial_only ends here"
+                );
+                return self.idle().await;
+            }
+            _ => {
+                let Some(offset) = self.start_anew(&mut connection, standing, phase).await? else {
+                    return self.idle().await;
+                };
+                offset
+            }
+        };
+        self.stream(connection, offset).await
+    }
+
+    /// A transaction that was split is only finished by what began it.
+    fn check_half_published(&self, stored: Option<Offset>) -> Result<Offset, Fault> {
+        let stored = stored.ok_or_else(|| Code::Internal.fault("an offset is missing"))?;
+        let settings_changed = stored.settings_fingerprint != self.template.settings_fingerprint;
+        let publication_changed =
+            stored.publication_fingerprint != self.template.publication_fingerprint;
+        if let Some(inside) = stored.inside
+            && (settings_changed || publication_changed)
+        {
+            let what = if settings_changed { "configuration" } else { "publication" };
+            return Err(Code::OffsetConfigChanged
+                .fault(format!("a transaction is half published, and the {what} changed since"))
+                .at_position(inside.commit.to_string()));
+        }
+        Ok(Offset { phase: stored.phase, inside: stored.inside, ..self.template.clone() })
+    }
+
+    /// The way from nothing to the stream. `None`: no stream is wanted.
+    async fn start_anew(
+        &mut self,
+        connection: &mut Connection,
+        standing: Standing,
+        phase: Option<Phase>,
+    ) -> Result<Option<Offset>, Fault> {
+        let ours = match phase {
+            Some(Phase::Creating) => true,
+            Some(Phase::Snapshot { owns_slot, .. }) => owns_slot,
+            _ => false,
+        };
+        let premade = match standing.slot {
+            Some(_) if ours => {
+                tracing::warn!(
+                    slot = self.settings.slot_name,
+                    "an earlier start was interrupted; its replication slot is dropped and made anew"
+                );
+                slot::drop_when_free(connection, &self.settings).await?;
+                None
+            }
+            other => other,
+        };
+        combine(&preflight::check(&self.settings).await)?;
+        let generated = self.publish(premade.is_some()).await?;
+        let task = SnapshotTask {
+            settings: &self.settings,
+            stage: self.stage,
+            tables: &mut self.tables,
+            template: &self.template,
+            generated,
+            stop: self.stop.clone(),
+        };
+        let Some(phase) = initial_snapshot::run(task, connection, premade).await? else {
+            return Ok(None);
+        };
+        self.tables.reset();
+        Ok(Some(Offset { phase, ..self.template.clone() }))
+    }
+
+    /// Sees to the publication; says whether it publishes stored generated columns.
+    async fn publish(&mut self, slot_exists: bool) -> Result<bool, Fault> {
+        let settings = &self.settings;
+        let mut control = Connection::open(&settings.connection, Purpose::Control).await?;
+        let relations = list_relations(&mut control).await?;
+        let via_root = settings.publish_via_partition_root;
+        let selection = match select(&relations, &settings.tables, via_root) {
+            Ok(selection) => selection,
+            Err(faults) => return combine(&faults).map(|()| false),
+        };
+        let ensured = publication::ensure(&mut control, settings, &selection, slot_exists).await;
+        control.close().await;
+        let ensured = match ensured {
+            Ok(ensured) => ensured,
+            Err(faults) => return combine(&faults).map(|()| false),
+        };
+        if slot_exists && !ensured.added.is_empty() {
+            tracing::warn!(
+                publication = settings.publication_name,
+                tables = ensured.added.join(", "),
+                "tables were added; rows that they had before are not in the stream"
+            );
+        }
+        self.template.publication_fingerprint = ensured.facts.fingerprint();
+        Ok(ensured.facts.generated)
+    }
+
+    /// Nothing more to do until told to stop.
+    async fn idle(mut self) -> Result<(), Fault> {
+        told_to_stop(&mut self.stop).await;
+        Ok(())
+    }
+
+    async fn stream(mut self, connection: Connection, offset: Offset) -> Result<(), Fault> {
+        let Phase::Streaming { end } = offset.phase else {
+            return Err(Code::Internal.fault("only a streaming offset can be streamed from"));
+        };
+        let options =
+            StreamOptions { publication: &self.settings.publication_name, messages: false };
+        let stream = slot::attach(connection, &self.settings, end, &options).await?;
+        tracing::info!(slot = self.settings.slot_name, position = %end, "streaming");
+        let (mut reader, writer) = stream.into_split();
+        let mut status =
+            StatusKeeper::start(writer, self.committed.clone(), self.settings.status_interval, end);
+        let mut decoder = Decoder::new();
+        let mut publishing = Publishing::resume(self.stage, &mut self.tables, offset, end);
+        loop {
+            tokio::select! {
+                biased;
+                () = told_to_stop(&mut self.stop) => break,
+                fault = status.broken() => return Err(fault),
+                frame = reader.next() => match frame? {
+                    Some(frame) => {
+                        publishing.now_micros = clock_micros();
+                        frame_in(&mut decoder, &mut publishing, &status, frame).await?;
+                    }
+                    None => return Err(Code::StreamStopped.fault("the server ended the stream")),
+                },
+            }
+            // what has arrived already is taken without looking at anything else
+            while let Some(frame) = reader.try_next()? {
+                frame_in(&mut decoder, &mut publishing, &status, frame).await?;
+            }
+            publishing.stage.hand_over().await?;
+        }
+        publishing.stage.store(None).await
+    }
+}
+
+/// One frame, from bytes to the stage.
+async fn frame_in<S: Services>(
+    decoder: &mut Decoder,
+    publishing: &mut Publishing<'_, S>,
+    status: &StatusKeeper,
+    frame: &[u8],
+) -> Result<(), Fault> {
+    let (descriptor, sequence) = match decoder.frame(frame)? {
+        Output::Relation { descriptor, sequence } => (descriptor, sequence),
+        output => {
+            if let Output::Keepalive(keepalive) = &output {
+                status.set_received(keepalive.wal_end);
+                if keepalive.reply_requested {
+                    status.reply();
+                }
+            }
+            if let Output::Commit(commit) = &output {
+                status.set_received(commit.end_lsn);
+            }
+            let outcome = publishing.take(output).await;
+            return outcome.map_err(|fault| fault.at_position(decoder.position()));
+        }
+    };
+    let place = publishing.place(sequence);
+    let wire_types =
+        |oid| decoder.type_name(oid).map(|(namespace, name)| WireType { namespace, name });
+    match publishing.tables.describe(&descriptor, place, &wire_types).await? {
+        Some(table) => decoder.install(descriptor.oid, table),
+        None => decoder.exclude(descriptor.oid),
+    }
+}
+
+/// All faults as one; none is no fault.
+pub(super) fn combine(faults: &[Fault]) -> Result<(), Fault> {
+    match faults {
+        [] => Ok(()),
+        [only] => Err(only.clone()),
+        [first, ..] => {
+            let texts: Vec<_> = faults.iter().map(ToString::to_string).collect();
+            Err(first.code().fault(format!("{} faults: {}", faults.len(), texts.join("; "))))
+        }
+    }
+}
+
+/// Tells this course's attempt at creating a slot from others.
+fn nonce() -> u64 {
+    clock_micros().cast_unsigned() ^ (u64::from(std::process::id()) << 40)
+}

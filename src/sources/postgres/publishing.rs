@@ -1,0 +1,226 @@
+//! Decoded changes → the stage: what of a transaction is published, and where it stands then.
+//!
+//! Decides by positions of transactions and numbers of changes, never by a row's own position.
+//! Asks the catalogue only through [`Tables`]. **Invariants:** a transaction that the offset has is
+//! not published again; of a transaction that Kafka holds half, only the other half is.
+
+use std::sync::Arc;
+
+use super::decode::{CommitOutput, Output, RowChange, Transaction, TruncateOutput};
+use super::event_fields::{EventFields, SnapshotMarker};
+use super::offset::{Inside, Offset, Phase};
+use super::tables::{Place, Tables};
+use super::wire::Lsn;
+use crate::change::{ChangeKind, Event, RowImage};
+use crate::error::{Code, Fault};
+use crate::stage::{OffsetRecord, Services, Stage};
+
+/// What is to be done with the transaction that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// None is open.
+    Between,
+    /// Kafka has it.
+    Discard,
+    /// Kafka has its changes up to this one.
+    SkipThrough(u64),
+    /// All of it is new.
+    Publish,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Publishing<'a, S> {
+    pub(super) stage: &'a mut Stage<S>,
+    pub(super) tables: &'a mut Tables,
+    pub(super) fields: EventFields,
+    /// The clock as it was when the socket was last waited for, microseconds since the epoch.
+    pub(super) now_micros: i64,
+    /// Where the stream stands.
+    offset: Offset,
+    /// The end of the last transaction (or keepalive) that is on its way.
+    end: Lsn,
+    /// Where Kafka stood when this stream began.
+    resume: Lsn,
+    /// How far inside the first transaction Kafka stood then.
+    inside: Option<Inside>,
+    /// How far inside the open transaction records were handed over.
+    held: Option<Inside>,
+    commit: Lsn,
+    mode: Mode,
+}
+
+impl<'a, S: Services> Publishing<'a, S> {
+    /// Goes on after `offset`, which is streaming.
+    pub(super) fn resume(
+        stage: &'a mut Stage<S>,
+        tables: &'a mut Tables,
+        offset: Offset,
+        end: Lsn,
+    ) -> Self {
+        Self {
+            stage,
+            tables,
+            fields: EventFields::default(),
+            now_micros: 0,
+            end,
+            resume: end,
+            inside: offset.inside,
+            held: None,
+            offset: Offset { inside: None, ..offset },
+            commit: Lsn::ZERO,
+            mode: Mode::Between,
+        }
+    }
+
+    /// Takes over what a frame said, questions excepted.
+    ///
+    /// # Errors
+    /// A change cannot be published, or the publisher has ended.
+    pub(super) async fn take(&mut self, output: Output<'_>) -> Result<(), Fault> {
+        match output {
+            Output::Begin(transaction) => {
+                self.begin(&transaction);
+                Ok(())
+            }
+            Output::Origin { commit_lsn, name } => {
+                self.fields.set_origin(name, commit_lsn);
+                Ok(())
+            }
+            Output::Row(change) => self.row(change).await,
+            Output::Truncate(truncate) => self.truncate(truncate).await,
+            Output::Commit(commit) => self.commit(commit).await,
+            Output::Keepalive(keepalive) => {
+                self.idle_at(keepalive.wal_end);
+                Ok(())
+            }
+            Output::Relation { .. }
+            | Output::RelationRepeated(_)
+            | Output::Message(_)
+            | Output::Ignored => Ok(()),
+        }
+    }
+
+    /// Where a description that arrives now takes effect.
+    pub(super) const fn place(&self, sequence: u64) -> Place {
+        Place { commit: self.commit, sequence }
+    }
+
+    fn begin(&mut self, transaction: &Transaction) {
+        self.commit = transaction.commit_lsn;
+        self.fields.begin(transaction);
+        self.held = self.inside.filter(|inside| inside.commit == transaction.commit_lsn);
+        self.mode = match self.held {
+            _ if transaction.commit_lsn < self.resume => Mode::Discard,
+            Some(inside) => Mode::SkipThrough(inside.sequence),
+            None => Mode::Publish,
+        };
+    }
+
+    /// Everything up to here was read and nothing is open: the server may forget it as soon as
+    /// what is on its way is in Kafka.
+    fn idle_at(&mut self, position: Lsn) {
+        if self.mode == Mode::Between && position > self.end {
+            self.end = position;
+            let record = self.record(None);
+            self.stage.mark(record);
+        }
+    }
+
+    const fn is_published(&self, sequence: u64) -> bool {
+        match self.mode {
+            Mode::Publish => false,
+            Mode::SkipThrough(last) => sequence <= last,
+            Mode::Between | Mode::Discard => true,
+        }
+    }
+
+    async fn row(&mut self, change: RowChange<'_>) -> Result<(), Fault> {
+        if self.is_published(change.sequence) {
+            return Ok(());
+        }
+        self.write(&change, 0, SnapshotMarker::Streamed).await?;
+        self.spill_if_full(change.sequence).await
+    }
+
+    async fn truncate(&mut self, truncate: TruncateOutput<'_>) -> Result<(), Fault> {
+        if self.is_published(truncate.sequence) {
+            return Ok(());
+        }
+        for (part, table) in (0..).zip(truncate.relations) {
+            let change = RowChange {
+                relation: table.relation,
+                index: table.index,
+                kind: ChangeKind::Truncate,
+                row: RowImage { bytes: &[], before: None, after: None },
+                lsn: truncate.lsn,
+                sequence: truncate.sequence,
+            };
+            self.write(&change, part, SnapshotMarker::Streamed).await?;
+        }
+        self.spill_if_full(truncate.sequence).await
+    }
+
+    /// Encodes a change into the stage. A null that the catalogue did not expect makes a new
+    /// version of the table, in which the column is nullable.
+    pub(super) async fn write(
+        &mut self,
+        change: &RowChange<'_>,
+        first_part: u32,
+        marker: SnapshotMarker,
+    ) -> Result<(), Fault> {
+        // every column can contradict the catalogue once
+        for _ in 0..=self.tables.column_count(change.index) {
+            if self.tables.has_unknown_label(change.index, &change.row) {
+                self.tables.learn_labels(change.index, &change.row).await?;
+            }
+            let table = self.tables.open(change.index, self.stage).await?;
+            let fields = self.fields.values(change.lsn, marker);
+            let event = Event {
+                kind: change.kind,
+                row: change.row,
+                source: &fields.values,
+                commit_position: fields.commit_position,
+                sequence: change.sequence,
+                first_part,
+                processed_micros: self.now_micros,
+            };
+            match self.stage.write(table, &event) {
+                Err(fault) if fault.code() == Code::NullUnexpected => {
+                    self.tables.allow_null(change.index, &fault)?;
+                }
+                outcome => return outcome,
+            }
+        }
+        Err(Code::Internal.fault("a null is refused by a nullable column"))
+    }
+
+    async fn spill_if_full(&mut self, sequence: u64) -> Result<(), Fault> {
+        if self.stage.is_full() {
+            let before = self.record(self.held);
+            self.held = Some(Inside { commit: self.commit, sequence });
+            let inside = self.record(self.held);
+            self.stage.spill(before, inside).await?;
+        }
+        Ok(())
+    }
+
+    async fn commit(&mut self, commit: CommitOutput) -> Result<(), Fault> {
+        self.fields.commit(commit.end_lsn);
+        let mode = std::mem::replace(&mut self.mode, Mode::Between);
+        if mode == Mode::Discard {
+            return Ok(());
+        }
+        let held = self.held.take();
+        let before = self.record(held);
+        self.end = commit.end_lsn;
+        let end = self.record(None);
+        self.stage.commit(before, end).await
+    }
+
+    fn record(&self, inside: Option<Inside>) -> OffsetRecord {
+        let phase = Phase::Streaming { end: self.end };
+        let offset = Offset { phase, inside, ..self.offset.clone() };
+        OffsetRecord(Arc::from(offset.encode()))
+    }
+}

@@ -1,0 +1,405 @@
+//! Table versions along the stream: described, compared with what is remembered, announced, opened.
+//!
+//! The only place that joins stream, catalogue and remembered states. Rows reach it by the index
+//! that it gave a description. **Invariants:** a version is announced before its first row, once; a
+//! version that was announced before is compiled from the same facts again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Settings;
+use super::catalogue::{TableFacts, fetch_tables, fetch_types, refresh_types};
+use super::connection::{Connection, Purpose};
+use super::relations::{InstalledTable, RelationDescriptor};
+pub(super) use super::state::Place;
+use super::state::{KnownVersion, TableHistory};
+use super::table_version::{ResolvedTable, build};
+use super::values::{LabelCheck, TypeCatalogue, WireType};
+use crate::change::{RowImage, TableVersion, diff};
+use crate::error::{Code, Fault};
+use crate::plan::{ControlOrigin, Provenance, control_record};
+use crate::stage::{OpenTable, Services, Stage, TableState};
+
+/// Looks up what the stream said of a type.
+pub(super) type WireTypes<'t> = dyn Fn(u32) -> Option<WireType<'t>> + Send + Sync + 't;
+
+/// Who the server is, as control records name it.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
+    /// The system identifier.
+    pub(super) system: String,
+    /// The database.
+    pub(super) database: String,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Tables {
+    settings: Arc<Settings>,
+    origin: Origin,
+    /// By the server's number of the table.
+    histories: HashMap<u32, TableHistory>,
+    types: TypeCatalogue,
+    entries: Vec<Entry>,
+    catalogue: Option<Connection>,
+}
+
+/// One description that the stream (or a snapshot) gave.
+#[derive(Debug)]
+struct Entry {
+    descriptor: RelationDescriptor,
+    facts: Option<TableFacts>,
+    version: Arc<TableVersion>,
+    labels: Vec<(usize, LabelCheck)>,
+    place: Place,
+    provenance: Provenance,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Entered by a description that is not remembered; left by its first row.
+    New,
+    /// Entered by a remembered description, or when the version was announced or compiled anew.
+    Known,
+    /// Ready for rows.
+    Open(Box<OpenTable>),
+}
+
+impl Tables {
+    /// Begins with what is remembered.
+    ///
+    /// # Errors
+    /// A remembered state cannot be understood.
+    pub(super) fn new(
+        settings: Arc<Settings>,
+        origin: Origin,
+        states: &[TableState],
+    ) -> Result<Self, Fault> {
+        let mut histories = HashMap::new();
+        for state in states {
+            let Some(value) = &state.value else { continue };
+            let history = TableHistory::decode(value)?;
+            if let Some(newest) = history.newest() {
+                histories.insert(newest.descriptor.oid.0, history);
+            }
+        }
+        Ok(Self {
+            settings,
+            origin,
+            histories,
+            types: TypeCatalogue::new(),
+            entries: Vec::new(),
+            catalogue: None,
+        })
+    }
+
+    /// Forgets the descriptions of an earlier connection, and keeps what is remembered.
+    pub(super) fn reset(&mut self) {
+        self.entries.clear();
+    }
+
+    /// Takes in a description from the stream. `None`: the table is not captured.
+    ///
+    /// # Errors
+    /// The catalogue cannot be asked.
+    pub(super) async fn describe(
+        &mut self,
+        descriptor: &RelationDescriptor,
+        place: Place,
+        wire_types: &WireTypes<'_>,
+    ) -> Result<Option<InstalledTable>, Fault> {
+        if !self.settings.tables.captures(&descriptor.namespace, &descriptor.name) {
+            return Ok(None);
+        }
+        let known = self.known(descriptor, place);
+        let is_known = known.is_some();
+        let (epoch, facts) = match known {
+            Some(version) => (version.epoch, version.facts.clone()),
+            None => (self.next_epoch(descriptor), self.fetch_facts(descriptor.oid.0).await?),
+        };
+        self.fetch_types(descriptor).await?;
+        let resolved = build(descriptor, facts.as_ref(), &self.types, wire_types, epoch);
+        let state = if is_known { State::Known } else { State::New };
+        Ok(Some(self.add(descriptor, facts, resolved, (place, Provenance::Stream, state))))
+    }
+
+    /// Takes in a table as the catalogue of a snapshot describes it.
+    ///
+    /// # Errors
+    /// The catalogue cannot be asked.
+    pub(super) async fn describe_snapshot(
+        &mut self,
+        facts: TableFacts,
+        generated: bool,
+        place: Place,
+    ) -> Result<InstalledTable, Fault> {
+        let descriptor = facts.descriptor(generated);
+        let known = self.known(&descriptor, place).map(|version| version.epoch);
+        let epoch = known.unwrap_or_else(|| self.next_epoch(&descriptor));
+        self.fetch_types(&descriptor).await?;
+        let resolved = build(&descriptor, Some(&facts), &self.types, &|_| None, epoch);
+        let state = if known.is_some() { State::Known } else { State::New };
+        Ok(self.add(&descriptor, Some(facts), resolved, (place, Provenance::Catalogue, state)))
+    }
+
+    fn add(
+        &mut self,
+        descriptor: &RelationDescriptor,
+        facts: Option<TableFacts>,
+        resolved: ResolvedTable,
+        (place, provenance, state): (Place, Provenance, State),
+    ) -> InstalledTable {
+        let index = self.entries.len();
+        let key = resolved.version.key.clone();
+        self.entries.push(Entry {
+            descriptor: descriptor.clone(),
+            facts,
+            version: Arc::new(resolved.version),
+            labels: resolved.labels,
+            place,
+            provenance,
+            state,
+        });
+        InstalledTable { index, key }
+    }
+
+    fn known(&self, descriptor: &RelationDescriptor, place: Place) -> Option<&KnownVersion> {
+        self.histories
+            .get(&descriptor.oid.0)?
+            .at(place)
+            .filter(|version| version.descriptor.fingerprint() == descriptor.fingerprint())
+    }
+
+    /// What is remembered last of the table: by its number, or, if it was recreated, by its name.
+    fn last_of(&self, descriptor: &RelationDescriptor) -> Option<&KnownVersion> {
+        let by_number = self.histories.get(&descriptor.oid.0).and_then(TableHistory::newest);
+        by_number.or_else(|| {
+            self.histories
+                .values()
+                .filter_map(TableHistory::newest)
+                .filter(|version| {
+                    version.descriptor.namespace == descriptor.namespace
+                        && version.descriptor.name == descriptor.name
+                })
+                .max_by_key(|version| version.epoch)
+        })
+    }
+
+    fn next_epoch(&self, descriptor: &RelationDescriptor) -> u64 {
+        self.last_of(descriptor).map_or(1, |last| last.epoch + 1)
+    }
+
+    /// The number of columns of a version.
+    pub(super) fn column_count(&self, index: usize) -> usize {
+        self.entries.get(index).map_or(0, |entry| entry.version.columns.len())
+    }
+
+    /// The names of a version's columns.
+    pub(super) fn column_names(&self, index: usize) -> Vec<&str> {
+        self.entries.get(index).map_or_else(Vec::new, |entry| {
+            entry.version.columns.iter().map(|column| column.name.as_str()).collect()
+        })
+    }
+
+    /// The version, ready for rows: announced if it is new, compiled, its schemas registered.
+    ///
+    /// # Errors
+    /// The version cannot be published, or registry or broker refuse.
+    pub(super) async fn open<S: Services>(
+        &mut self,
+        index: usize,
+        stage: &mut Stage<S>,
+    ) -> Result<&OpenTable, Fault> {
+        if !matches!(self.entry(index)?.state, State::Open(_)) {
+            self.prepare(index, stage).await?;
+        }
+        match &self.entry(index)?.state {
+            State::Open(table) => Ok(table),
+            State::New | State::Known => Err(Code::Internal.fault("a table version is not open")),
+        }
+    }
+
+    async fn prepare<S: Services>(
+        &mut self,
+        index: usize,
+        stage: &mut Stage<S>,
+    ) -> Result<(), Fault> {
+        let version = Arc::clone(&self.entry(index)?.version);
+        // compiled first: what cannot be published is not announced either
+        let table = Box::new(stage.open_table(version).await?);
+        if matches!(self.entry(index)?.state, State::New) {
+            self.announce(index, stage).await?;
+        }
+        self.entry_mut(index)?.state = State::Open(table);
+        Ok(())
+    }
+
+    async fn announce<S: Services>(
+        &mut self,
+        index: usize,
+        stage: &mut Stage<S>,
+    ) -> Result<(), Fault> {
+        let entry = self.entry(index)?;
+        let before = self.last_of(&entry.descriptor).map(|last| {
+            let facts = last.facts.as_ref();
+            build(&last.descriptor, facts, &self.types, &|_| None, last.epoch).version
+        });
+        let change = before.as_ref().and_then(|before| diff(before, &entry.version));
+        let position = entry.place.commit.to_string();
+        let origin = ControlOrigin {
+            system: &self.origin.system,
+            database: &self.origin.database,
+            stream: &self.settings.slot_name,
+            commit_position: &position,
+            end_position: None,
+            transaction: None,
+            sequence: entry.place.sequence,
+            provenance: entry.provenance,
+        };
+        let record = control_record(&origin, before.as_ref(), &entry.version, change.as_ref());
+        let known = KnownVersion {
+            epoch: entry.version.epoch,
+            place: entry.place,
+            descriptor: entry.descriptor.clone(),
+            facts: entry.facts.clone(),
+        };
+        let mut history = self.histories.get(&entry.descriptor.oid.0).cloned().unwrap_or_default();
+        history.push(known);
+        stage.announce(&record, history.encode()?).await?;
+        let oid = self.entry(index)?.descriptor.oid.0;
+        self.histories.insert(oid, history);
+        Ok(())
+    }
+
+    /// The stream has a NULL where the catalogue promised none: the version is compiled anew with
+    /// the column nullable.
+    ///
+    /// # Errors
+    /// The fault names no column of the version.
+    pub(super) fn allow_null(&mut self, index: usize, fault: &Fault) -> Result<(), Fault> {
+        let entry = self.entry_mut(index)?;
+        let mut version = (*entry.version).clone();
+        let column = fault
+            .place()
+            .column
+            .as_ref()
+            .and_then(|name| version.columns.iter_mut().find(|column| column.name == *name))
+            .filter(|column| !column.nullable)
+            .ok_or_else(|| fault.clone())?;
+        column.nullable = true;
+        tracing::warn!(
+            table = %version.table,
+            column = column.name,
+            "the stream has a null in a column that the catalogue calls NOT NULL; \
+             the schema is registered anew with the column optional"
+        );
+        entry.version = Arc::new(version);
+        if !matches!(entry.state, State::New) {
+            entry.state = State::Known;
+        }
+        Ok(())
+    }
+
+    /// Whether a row has an enum label that the version does not list. No message tells of a new
+    /// or renamed label.
+    pub(super) fn has_unknown_label(&self, index: usize, row: &RowImage<'_>) -> bool {
+        self.entries.get(index).is_some_and(|entry| {
+            entry.labels.iter().any(|(column, check)| unknown_label(row, *column, check).is_some())
+        })
+    }
+
+    /// Learns the labels of a row, from the catalogue or from the row itself, and compiles the
+    /// version anew.
+    ///
+    /// # Errors
+    /// The catalogue cannot be asked.
+    pub(super) async fn learn_labels(
+        &mut self,
+        index: usize,
+        row: &RowImage<'_>,
+    ) -> Result<(), Fault> {
+        let entry = self.entry(index)?;
+        let oids = type_oids(&entry.descriptor);
+        let unknown: Vec<_> = entry
+            .labels
+            .iter()
+            .filter_map(|(column, check)| {
+                unknown_label(row, *column, check).map(|label| (check.enum_oid(), label))
+            })
+            .collect();
+        self.connect().await?;
+        if let Some(connection) = &mut self.catalogue {
+            refresh_types(connection, &mut self.types, &oids).await?;
+        }
+        for (enum_oid, label) in &unknown {
+            // historic labels: renamed or dropped since
+            self.types.learn_label(*enum_oid, label);
+        }
+        let types = &self.types;
+        let entry = self
+            .entries
+            .get_mut(index)
+            .ok_or_else(|| Code::Internal.fault("an index of no table"))?;
+        let epoch = entry.version.epoch;
+        let resolved = build(&entry.descriptor, entry.facts.as_ref(), types, &|_| None, epoch);
+        entry.version = Arc::new(resolved.version);
+        entry.labels = resolved.labels;
+        if !matches!(entry.state, State::New) {
+            entry.state = State::Known;
+        }
+        Ok(())
+    }
+
+    async fn fetch_facts(&mut self, oid: u32) -> Result<Option<TableFacts>, Fault> {
+        self.connect().await?;
+        let Some(connection) = &mut self.catalogue else { return Ok(None) };
+        let fetched = fetch_tables(connection, &[oid]).await;
+        if fetched.is_err() {
+            self.catalogue = None;
+        }
+        Ok(fetched?.into_iter().next())
+    }
+
+    async fn fetch_types(&mut self, descriptor: &RelationDescriptor) -> Result<(), Fault> {
+        let oids = type_oids(descriptor);
+        if self.types.missing(&oids).is_empty() {
+            return Ok(());
+        }
+        self.connect().await?;
+        let Some(connection) = &mut self.catalogue else { return Ok(()) };
+        let fetched = fetch_types(connection, &mut self.types, &oids).await;
+        if fetched.is_err() {
+            self.catalogue = None;
+        }
+        fetched
+    }
+
+    async fn connect(&mut self) -> Result<(), Fault> {
+        if self.catalogue.is_none() {
+            let connection = Connection::open(&self.settings.connection, Purpose::Control).await?;
+            self.catalogue = Some(connection);
+        }
+        Ok(())
+    }
+
+    fn entry(&self, index: usize) -> Result<&Entry, Fault> {
+        self.entries.get(index).ok_or_else(|| Code::Internal.fault("an index of no table"))
+    }
+
+    fn entry_mut(&mut self, index: usize) -> Result<&mut Entry, Fault> {
+        self.entries.get_mut(index).ok_or_else(|| Code::Internal.fault("an index of no table"))
+    }
+}
+
+fn type_oids(descriptor: &RelationDescriptor) -> Vec<u32> {
+    descriptor.columns.iter().map(|column| column.type_oid).collect()
+}
+
+fn unknown_label(row: &RowImage<'_>, column: usize, check: &LabelCheck) -> Option<String> {
+    [row.before, row.after]
+        .into_iter()
+        .flatten()
+        .filter_map(|cells| row.raw(*cells.get(column)?))
+        .find_map(|raw| check.first_unknown(raw))
+}

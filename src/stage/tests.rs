@@ -1,0 +1,271 @@
+//! What reaches the publisher, and in which order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{OpenTable, Services, Side, Stage, StageSettings};
+use crate::change::{Cell, ChangeKind, ColumnType, Event, Instant, RowImage, Scalar};
+use crate::convert::{Converter, Converters, DecimalFormat};
+use crate::error::{Code, Fault};
+use crate::kafka::{
+    CleanupPolicy, OffsetRecord, Received, Receiver, SizeLimits, Staged, TableState, TopicFacts,
+    TopicList, channel,
+};
+use crate::plan::testing::{column, required, source_block, table};
+use crate::plan::{ControlOrigin, PlanSettings, Provenance, control_record};
+use crate::record::Schema;
+
+struct Outside {
+    facts: TopicFacts,
+}
+
+impl Services for Outside {
+    async fn schema_id(&mut self, _: &str, _: Side, _: &Schema, _: &str) -> Result<u32, Fault> {
+        Ok(1)
+    }
+
+    async fn topic(&mut self, _: &str) -> Result<TopicFacts, Fault> {
+        Ok(self.facts.clone())
+    }
+}
+
+struct Bench {
+    stage: Stage<Outside>,
+    table: OpenTable,
+    queue: Receiver,
+    sequence: u64,
+}
+
+fn facts(policy: CleanupPolicy) -> TopicFacts {
+    TopicFacts {
+        partitions: 1,
+        cleanup_policy: Some(policy),
+        max_message_bytes: Some(2000),
+        created: false,
+    }
+}
+
+async fn open(stage_bytes: usize, policy: CleanupPolicy) -> Result<Bench, Fault> {
+    let json = Converter::Json { schemas: false, decimals: DecimalFormat::Base64 };
+    let settings = StageSettings {
+        plan: Arc::new(PlanSettings::new("p")),
+        source: source_block(),
+        converters: Converters { key: json, value: json },
+        control_topic: Some("p.schema-changes".to_owned()),
+        sizes: SizeLimits::unlimited(),
+        stage_bytes,
+        hand_over_bytes: stage_bytes,
+    };
+    let (sender, queue) = channel(1 << 20);
+    let mut stage = Stage::new(settings, Outside { facts: facts(policy) }, TopicList::new(), sender);
+    let columns = vec![required("id", ColumnType::Int32), column("s", ColumnType::Text)];
+    let table = stage.open_table(Arc::new(table("t", columns))).await?;
+    Ok(Bench { stage, table, queue, sequence: 0 })
+}
+
+fn at(position: &str) -> OffsetRecord {
+    OffsetRecord(Arc::from(position.as_bytes()))
+}
+
+impl Bench {
+    fn insert(&mut self, id: &str, text: &str) -> Result<(), Fault> {
+        let bytes = format!("{id}{text}");
+        let split = u32::try_from(id.len()).unwrap();
+        let len = u32::try_from(text.len()).unwrap();
+        let cells = [Cell::Raw { start: 0, len: split }, Cell::Raw { start: split, len }];
+        self.sequence += 1;
+        let event = Event {
+            kind: ChangeKind::Create,
+            row: RowImage { bytes: bytes.as_bytes(), before: None, after: Some(&cells) },
+            source: &[Scalar::Timestamp(Instant::At(0))],
+            commit_position: "0/1",
+            sequence: self.sequence,
+            first_part: 0,
+            processed_micros: 0,
+        };
+        self.stage.write(&self.table, &event)
+    }
+
+    async fn commit(&mut self, end: &str) {
+        self.stage.commit(at("before"), at(end)).await.unwrap();
+    }
+
+    /// What is in the queue, in words: keys of the records, and the offset.
+    fn staged(&mut self) -> Vec<String> {
+        let mut words = Vec::new();
+        while let Received::Staged(item) = self.queue.recv_timeout(Duration::ZERO) {
+            words.push(match item {
+                Staged::Records { batch, offset, complete } => {
+                    let keys: Vec<_> = batch
+                        .records()
+                        .iter()
+                        .map(|record| {
+                            String::from_utf8_lossy(batch.bytes(record.key.unwrap())).into_owned()
+                        })
+                        .collect();
+                    let kind = if complete { "complete" } else { "part" };
+                    format!("{kind} {} @{}", keys.join(","), name(&offset))
+                }
+                Staged::Control { batch, states, offset } => format!(
+                    "control {} states {} @{}",
+                    batch.records().len(),
+                    states.len(),
+                    name(&offset)
+                ),
+                Staged::Marker { offset } => format!("marker @{}", name(&offset)),
+                Staged::Flush { .. } => "flush".to_owned(),
+                Staged::Fault(fault) => format!("fault {}", fault.code()),
+            });
+        }
+        words
+    }
+
+    async fn announce(&mut self) {
+        let version = table("t", vec![required("id", ColumnType::Int32)]);
+        let origin = ControlOrigin {
+            system: "s",
+            database: "d",
+            stream: "x",
+            commit_position: "0/1",
+            end_position: None,
+            transaction: None,
+            sequence: 1,
+            provenance: Provenance::Stream,
+        };
+        let record = control_record(&origin, None, &version, None);
+        let state = TableState { key: "1".to_owned(), value: Some(b"state".to_vec()) };
+        self.stage.announce(&record, state).await.unwrap();
+    }
+}
+
+fn name(offset: &OffsetRecord) -> String {
+    String::from_utf8_lossy(&offset.0).into_owned()
+}
+
+#[tokio::test]
+async fn complete_transactions_travel_together_with_the_last_ones_end() {
+    let mut bench = open(100_000, CleanupPolicy::Delete).await.unwrap();
+    bench.insert("1", "a").unwrap();
+    bench.commit("one").await;
+    bench.insert("2", "b").unwrap();
+    bench.insert("3", "c").unwrap();
+    bench.commit("two").await;
+    bench.insert("4", "open").unwrap();
+    bench.stage.hand_over().await.unwrap();
+    assert_eq!(bench.staged(), [r#"complete {"id":1},{"id":2},{"id":3} @two"#]);
+    bench.commit("three").await;
+    bench.stage.hand_over().await.unwrap();
+    assert_eq!(bench.staged(), [r#"complete {"id":4} @three"#]);
+}
+
+#[tokio::test]
+async fn a_fault_takes_back_its_own_transaction_and_none_before() {
+    let mut bench = open(100_000, CleanupPolicy::Delete).await.unwrap();
+    bench.insert("1", "a").unwrap();
+    bench.commit("one").await;
+    bench.insert("2", "poisoned").unwrap();
+    bench.stage.fail(Code::ValueEncoding.fault("x")).await.unwrap();
+    assert_eq!(bench.staged(), [r#"complete {"id":1} @one"#, "fault TG-E-VALUE-ENCODING"]);
+}
+
+#[tokio::test]
+async fn a_record_that_is_too_large_is_refused_before_anything_of_it_is_out() {
+    let mut bench = open(100_000, CleanupPolicy::Delete).await.unwrap();
+    bench.insert("1", "a").unwrap();
+    let fault = bench.insert("2", &"x".repeat(3000)).unwrap_err();
+    assert_eq!(fault.code(), Code::RecordTooLarge);
+    assert_eq!(fault.place().key.as_deref(), Some(r#"{"id":2}"#));
+    assert!(fault.message().contains("topic 'p.public.t'"), "{fault}");
+    bench.commit("one").await;
+    bench.stage.hand_over().await.unwrap();
+    assert_eq!(bench.staged(), [r#"complete {"id":1} @one"#]);
+}
+
+#[tokio::test]
+async fn a_transaction_larger_than_the_stage_goes_in_parts_behind_what_is_complete() {
+    let mut bench = open(1000, CleanupPolicy::Delete).await.unwrap();
+    bench.insert("1", "a").unwrap();
+    bench.commit("one").await;
+    bench.insert("2", &"x".repeat(600)).unwrap();
+    assert!(!bench.stage.is_full());
+    bench.insert("3", &"x".repeat(600)).unwrap();
+    assert!(bench.stage.is_full());
+    bench.stage.spill(at("begin"), at("inside 3")).await.unwrap();
+    bench.insert("4", "d").unwrap();
+    bench.commit("two").await;
+    assert_eq!(
+        bench.staged(),
+        [
+            r#"complete {"id":1} @one"#,
+            r#"part {"id":2},{"id":3} @inside 3"#,
+            r#"complete {"id":4} @two"#
+        ]
+    );
+}
+
+#[tokio::test]
+async fn the_end_of_a_spilled_transaction_is_told_even_without_further_records() {
+    let mut bench = open(500, CleanupPolicy::Delete).await.unwrap();
+    bench.insert("1", &"x".repeat(600)).unwrap();
+    bench.stage.spill(at("begin"), at("inside")).await.unwrap();
+    bench.commit("end").await;
+    assert_eq!(bench.staged(), [r#"part {"id":1} @inside"#, "complete  @end"]);
+}
+
+#[tokio::test]
+async fn control_records_go_before_the_transaction_that_they_announce_and_behind_all_others() {
+    let mut bench = open(100_000, CleanupPolicy::Delete).await.unwrap();
+    bench.insert("1", "a").unwrap();
+    bench.commit("one").await;
+    bench.insert("2", "old shape").unwrap();
+    bench.announce().await;
+    bench.insert("3", "new shape").unwrap();
+    bench.commit("two").await;
+    bench.stage.hand_over().await.unwrap();
+    assert_eq!(
+        bench.staged(),
+        [
+            r#"complete {"id":1} @one"#,
+            "control 1 states 1 @before",
+            r#"complete {"id":2},{"id":3} @two"#
+        ]
+    );
+}
+
+#[tokio::test]
+async fn control_records_of_a_failed_transaction_are_withdrawn() {
+    let mut bench = open(100_000, CleanupPolicy::Delete).await.unwrap();
+    bench.announce().await;
+    bench.stage.fail(Code::SlotGap.fault("x")).await.unwrap();
+    assert_eq!(bench.staged(), ["fault TG-E-SLOT-GAP"]);
+}
+
+#[tokio::test]
+async fn positions_without_records_are_markers() {
+    let mut bench = open(100_000, CleanupPolicy::Delete).await.unwrap();
+    bench.stage.mark(at("one"));
+    bench.stage.mark(at("two"));
+    bench.stage.hand_over().await.unwrap();
+    bench.stage.hand_over().await.unwrap();
+    assert_eq!(bench.staged(), ["marker @two"]);
+}
+
+#[tokio::test]
+async fn null_keys_onto_a_compacted_topic_are_refused_when_the_table_is_opened() {
+    let mut keyless = table("t", vec![column("s", ColumnType::Text)]);
+    keyless.key.clear();
+    let mut bench = open(100_000, CleanupPolicy::Delete).await.unwrap();
+    bench.stage.services.facts = facts(CleanupPolicy::CompactDelete);
+    let fault = bench.stage.open_table(Arc::new(keyless)).await.unwrap_err();
+    assert_eq!(fault.code(), Code::TopicCompacted);
+    assert_eq!(fault.place().table.as_deref(), Some("public.t"));
+}
+
+#[tokio::test]
+async fn a_publisher_that_ended_is_noticed() {
+    let mut bench = open(100_000, CleanupPolicy::Delete).await.unwrap();
+    drop(bench.queue);
+    bench.stage.mark(at("one"));
+    let fault = bench.stage.hand_over().await.unwrap_err();
+    assert_eq!(fault.code(), Code::KafkaTransaction);
+}

@@ -1,0 +1,216 @@
+//! A task's life: attempts, waits between them, what is told of it.
+//!
+//! Each attempt builds publisher, stage and source anew; the stored offset decides where it goes
+//! on. This is the only place that asks for a fault's fate. **Invariant:** an attempt has ended,
+//! publisher and source included, before the next one begins.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::lifecycle::{Backoff, Target, TaskState};
+use super::services::{LiveServices, Registries};
+use super::task::TaskControl;
+use crate::config::TypedConnector;
+use crate::convert::Converters;
+use crate::error::{Code, Fate, Fault};
+use crate::kafka::{Publisher, SizeLimits, TopicList, Topics, channel};
+use crate::sources::{self, SourceSettings};
+use crate::stage::{Stage, StageSettings};
+
+/// Complete transactions are handed over at the latest when so many bytes are there.
+const HAND_OVER_BYTES: usize = 256 << 10;
+/// An attempt that lasted so long did well: the next wait is the first one again.
+const DID_WELL: Duration = Duration::from_secs(60);
+/// How long publisher and source may take to end.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// Runs a connector's task until it is told to stop.
+pub(super) async fn run(connector: Arc<TypedConnector>, mut control: TaskControl) {
+    let retry = connector.retry;
+    let mut backoff = Backoff::new(retry.first_wait, retry.longest_wait);
+    let mut failures = 0;
+    loop {
+        match wait_for_work(&mut control).await {
+            Target::Stopped => return,
+            Target::Started | Target::Paused => {}
+        }
+        let began = Instant::now();
+        let Err(fault) = attempt(&connector, &mut control).await else { continue };
+        if began.elapsed() > DID_WELL {
+            backoff.reset();
+            failures = 0;
+        }
+        failures += 1;
+        let is_over = retry.limit.is_some_and(|limit| failures > limit);
+        if fault.fate() == Fate::Halt || is_over {
+            tracing::error!(connector = connector.name, error = %fault, "the task failed");
+            control.state.send_replace(TaskState::Failed(fault));
+            if control.target.wait_for(|target| *target == Target::Stopped).await.is_err() {
+                tracing::debug!("the task's owner is gone");
+            }
+            return;
+        }
+        let wait = backoff.advance();
+        tracing::warn!(
+            connector = connector.name,
+            error = %fault,
+            wait_ms = wait.as_millis(),
+            "the task starts again"
+        );
+        control.state.send_replace(TaskState::Running { waiting: Some(fault) });
+        let stopped = control.target.wait_for(|target| *target != Target::Started);
+        drop(tokio::time::timeout(wait, stopped).await);
+    }
+}
+
+/// Waits while the connector is paused.
+async fn wait_for_work(control: &mut TaskControl) -> Target {
+    loop {
+        let target = *control.target.borrow_and_update();
+        match target {
+            Target::Started | Target::Stopped => return target,
+            Target::Paused => {
+                control.state.send_replace(TaskState::Paused);
+            }
+        }
+        if control.target.changed().await.is_err() {
+            return Target::Stopped;
+        }
+    }
+}
+
+/// One attempt; `Ok`: it ended because something else is wanted.
+async fn attempt(connector: &TypedConnector, control: &mut TaskControl) -> Result<(), Fault> {
+    let parts = tokio::select! {
+        parts = Parts::build(connector) => parts?,
+        () = not_started(&mut control.target) => return Ok(()),
+    };
+    control.state.send_replace(TaskState::Running { waiting: None });
+    parts.run(connector, control).await
+}
+
+async fn not_started(target: &mut watch::Receiver<Target>) {
+    // an owner that is gone wants nothing any more
+    drop(target.wait_for(|target| *target != Target::Started).await);
+}
+
+struct Parts {
+    publisher: Publisher,
+    stage: Stage<LiveServices>,
+    start: sources::Start,
+    stop: watch::Sender<bool>,
+    registries: Registries,
+}
+
+impl Parts {
+    async fn build(connector: &TypedConnector) -> Result<Self, Fault> {
+        let registries = Registries::new(&connector.key, &connector.value)?;
+        let topics = Arc::new(Topics::connect(&connector.kafka).await?);
+        let list = TopicList::new();
+        let (sender, receiver) = channel(connector.queue_bytes);
+        let publisher = Publisher::start(&connector.kafka, list.clone(), receiver).await?;
+        let stored = publisher.stored().await?;
+        let settings = StageSettings {
+            plan: Arc::new(connector.plan.clone()),
+            source: connector.source.block(&connector.plan.topic_prefix),
+            converters: Converters {
+                key: connector.key.converter,
+                value: connector.value.converter,
+            },
+            control_topic: Some(connector.schema_changes_topic.clone()),
+            stage_bytes: connector.stage_bytes,
+            hand_over_bytes: HAND_OVER_BYTES.min(connector.stage_bytes),
+            sizes: SizeLimits::new(&connector.kafka),
+        };
+        let services = LiveServices { registries: registries.clone(), topics };
+        let stage = Stage::new(settings, services, list, sender);
+        let (stop, stop_receiver) = watch::channel(false);
+        let start = sources::Start {
+            offset: stored.offset,
+            states: stored.states,
+            committed: publisher.committed(),
+            stop: stop_receiver,
+        };
+        Ok(Self { publisher, stage, start, stop, registries })
+    }
+
+    async fn run(self, connector: &TypedConnector, control: &mut TaskControl) -> Result<(), Fault> {
+        let Self { mut publisher, stage, start, stop, registries } = self;
+        let mut source = Box::pin(run_source(&connector.source, start, stage));
+        let watching = watch_registries(&registries, &control.state);
+        tokio::pin!(watching);
+        let ended = tokio::select! {
+            outcome = &mut source => Ended::Source(outcome),
+            outcome = publisher.ended() => Ended::Publisher(outcome),
+            () = not_started(&mut control.target) => Ended::Told,
+            () = &mut watching => Ended::Told,
+        };
+        stop.send_replace(true);
+        match ended {
+            Ended::Publisher(outcome) => {
+                drop(source);
+                outcome
+            }
+            Ended::Source(outcome) => {
+                drop(source);
+                conclude(outcome, publisher).await
+            }
+            Ended::Told => {
+                let outcome = tokio::time::timeout(GRACE, source).await.unwrap_or(Ok(()));
+                conclude(outcome, publisher).await
+            }
+        }
+    }
+}
+
+enum Ended {
+    Source(Result<(), Fault>),
+    Publisher(Result<(), Fault>),
+    Told,
+}
+
+/// The source is gone, so the publisher ends too. Its fault is the deeper one.
+async fn conclude(source: Result<(), Fault>, mut publisher: Publisher) -> Result<(), Fault> {
+    match tokio::time::timeout(GRACE, publisher.ended()).await {
+        Ok(Err(fault)) => Err(fault),
+        Ok(Ok(())) => source,
+        Err(_elapsed) => source.and(Err(Code::KafkaUnreachable
+            .fault("the publisher did not end in time; what it held is read again"))),
+    }
+}
+
+async fn run_source(
+    settings: &SourceSettings,
+    start: sources::Start,
+    stage: Stage<LiveServices>,
+) -> Result<(), Fault> {
+    match settings {
+        SourceSettings::Postgres(settings) => {
+            let settings = Arc::new((**settings).clone());
+            Box::pin(sources::postgres::run(settings, start, stage)).await
+        }
+    }
+}
+
+/// Shows in the state that a registry is waited for. Never ends.
+async fn watch_registries(registries: &Registries, state: &watch::Sender<TaskState>) {
+    let Some(registry) = registries.all().next() else {
+        return std::future::pending().await;
+    };
+    let mut waiting = registry.waiting();
+    loop {
+        if waiting.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+        let fault = waiting.borrow_and_update().as_ref().map(|waiting| {
+            Code::RegistryUnreachable.fault(format!(
+                "waiting for the registry ({} attempts): {}: {}",
+                waiting.attempts, waiting.what, waiting.cause
+            ))
+        });
+        state.send_replace(TaskState::Running { waiting: fault });
+    }
+}

@@ -1,0 +1,132 @@
+//! Checks configurations and starts tasks, for a herder.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::lifecycle::{Backoff, Target};
+use super::run::run;
+use super::services::Registries;
+use super::task::TaskHandle;
+use crate::config::{ConfigFault, ConnectorConfig, TypedConnector, WorkerConfig};
+use crate::error::Fault;
+use crate::kafka::{ClientKind, ClientProperties, Topics, cluster_id};
+use crate::sources::{self, SourceSettings};
+
+/// A future that a [`Runtime`] gives back.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Checks configurations and starts tasks: the worker, or a stand-in in tests.
+pub trait Runtime: Send + Sync + std::fmt::Debug + 'static {
+    /// All faults of a configuration, those included that only the live services can tell. Leaves
+    /// nothing behind.
+    fn validate<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Vec<Fault>>;
+
+    /// Starts the connector's task.
+    ///
+    /// # Errors
+    /// The configuration cannot be understood.
+    fn start(
+        &self,
+        name: &str,
+        config: &ConnectorConfig,
+        target: Target,
+    ) -> Result<TaskHandle, Fault>;
+}
+
+/// The worker.
+#[derive(Clone, Debug)]
+pub struct Worker {
+    config: Arc<WorkerConfig>,
+}
+
+impl Worker {
+    /// A worker with this configuration. Nothing is asked of anybody yet.
+    pub const fn new(config: Arc<WorkerConfig>) -> Self {
+        Self { config }
+    }
+
+    /// Learns the id of the Kafka cluster, as soon as it can be reached.
+    pub async fn learn_cluster_id(self, found: watch::Sender<Option<String>>) {
+        let layers = self.config.clients.of(ClientKind::Consumer);
+        let Ok(properties) = ClientProperties::translate(ClientKind::Consumer, layers.iter())
+        else {
+            return;
+        };
+        let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
+        loop {
+            match cluster_id(&properties, self.config.request_timeout).await {
+                Ok(id) => {
+                    found.send_replace(Some(id));
+                    return;
+                }
+                Err(fault) => tracing::debug!(error = %fault, "the cluster's id is not known yet"),
+            }
+            tokio::time::sleep(backoff.advance()).await;
+        }
+    }
+
+    async fn validate_live(&self, connector: &TypedConnector) -> Vec<Fault> {
+        let (source, kafka, registry) = tokio::join!(
+            check_source(&connector.source),
+            check_kafka(connector),
+            check_registries(connector),
+        );
+        source.into_iter().chain(kafka.err()).chain(registry).collect()
+    }
+}
+
+impl Runtime for Worker {
+    fn validate<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Vec<Fault>> {
+        Box::pin(async move {
+            match TypedConnector::parse(config, &self.config) {
+                Ok(connector) => self.validate_live(&connector).await,
+                Err(faults) => faults.iter().map(ConfigFault::to_fault).collect(),
+            }
+        })
+    }
+
+    fn start(
+        &self,
+        name: &str,
+        config: &ConnectorConfig,
+        target: Target,
+    ) -> Result<TaskHandle, Fault> {
+        let connector = TypedConnector::parse(config, &self.config)
+            .map_err(|faults| crate::config::summarize(&faults))?;
+        for note in &connector.notes {
+            tracing::warn!(connector = name, key = note.key, "{}", note.message);
+        }
+        let connector = Arc::new(connector);
+        Ok(TaskHandle::spawn(target, move |control| run(connector, control)))
+    }
+}
+
+async fn check_source(settings: &SourceSettings) -> Vec<Fault> {
+    match settings {
+        SourceSettings::Postgres(settings) => sources::postgres::check(settings).await,
+    }
+}
+
+async fn check_kafka(connector: &TypedConnector) -> Result<(), Fault> {
+    Topics::connect(&connector.kafka).await.map(drop)
+}
+
+async fn check_registries(connector: &TypedConnector) -> Vec<Fault> {
+    let registries = match Registries::new(&connector.key, &connector.value) {
+        Ok(registries) => registries,
+        Err(fault) => return vec![fault],
+    };
+    let mut faults = Vec::new();
+    for registry in registries.all() {
+        if let Err(fault) = registry.check().await
+            && !faults.contains(&fault)
+        {
+            faults.push(fault);
+        }
+    }
+    faults
+}

@@ -1,0 +1,69 @@
+//! What a stage asks of the outside, answered by the schema registries and the brokers.
+
+use std::sync::Arc;
+
+use crate::config::ConverterSettings;
+use crate::error::{Code, Fault};
+use crate::kafka::{TopicFacts, Topics};
+use crate::record::Schema;
+use crate::registry::Registry;
+use crate::stage::{Services, Side};
+
+/// The registries of a connector's two converters; one client if both are the same.
+#[derive(Clone, Debug)]
+pub(super) struct Registries {
+    key: Option<Registry>,
+    value: Option<Registry>,
+}
+
+impl Registries {
+    /// Makes the clients; nothing is asked yet.
+    pub(super) fn new(key: &ConverterSettings, value: &ConverterSettings) -> Result<Self, Fault> {
+        let open =
+            |settings: &ConverterSettings| settings.registry.clone().map(Registry::new).transpose();
+        let key_registry = open(key)?;
+        let same = key.registry == value.registry;
+        let value_registry = if same { key_registry.clone() } else { open(value)? };
+        Ok(Self { key: key_registry, value: value_registry })
+    }
+
+    /// The clients that are in use.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Registry> {
+        self.key.iter().chain(&self.value)
+    }
+
+    fn of(&self, side: Side) -> Result<&Registry, Fault> {
+        let registry = match side {
+            Side::Key => &self.key,
+            Side::Value => &self.value,
+        };
+        registry.as_ref().ok_or_else(|| Code::Internal.fault("a converter without its registry"))
+    }
+}
+
+/// The services of a running task.
+#[derive(Debug)]
+pub(super) struct LiveServices {
+    pub(super) registries: Registries,
+    pub(super) topics: Arc<Topics>,
+}
+
+impl Services for LiveServices {
+    async fn schema_id(
+        &mut self,
+        topic: &str,
+        side: Side,
+        _schema: &Schema,
+        text: &str,
+    ) -> Result<u32, Fault> {
+        let subject = match side {
+            Side::Key => format!("{topic}-key"),
+            Side::Value => format!("{topic}-value"),
+        };
+        self.registries.of(side)?.register(&subject, text).await
+    }
+
+    async fn topic(&mut self, name: &str) -> Result<TopicFacts, Fault> {
+        self.topics.ensure(name).await
+    }
+}
