@@ -103,8 +103,14 @@ class Topic:
 
     def partitions(self) -> list[int]:
         """Its partitions; none while it does not exist."""
-        found = self._consumer.list_topics(self.name, timeout=20).topics[self.name]
-        return [] if found.error is not None else sorted(found.partitions)
+        while True:
+            found = self._consumer.list_topics(self.name, timeout=20).topics[self.name]
+            if found.error is None:
+                return sorted(found.partitions)
+            if found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return []
+            # A leader is being elected.
+            time.sleep(0.1)
 
     def read(self, timeout: float = 60) -> list[Record]:
         """Everything up to where it ends now, in order of partition and offset."""

@@ -126,8 +126,10 @@ class Trial:
         return found[0] if found else None
 
     def wait_streaming(self, timeout: float = 60) -> None:
-        """Wait until the slot is being read: the snapshot is through."""
-        wait_for(lambda: (self.slot() or {}).get("active"), timeout, "the stream of changes", self._aborted)
+        """Wait until the slot is being read: the snapshot is through. One that is just being made is in use, too."""
+        reading = ("select state in ('catchup', 'streaming') from pg_stat_replication "
+                   "join pg_replication_slots on active_pid = pid where slot_name = %s")
+        wait_for(lambda: self.server.value(reading, self.name), timeout, "the stream of changes", self._aborted)
 
     def settle(self, timeout: float = 60) -> None:
         """Wait until all that is committed in the source now has been acknowledged to it, so is in Kafka."""

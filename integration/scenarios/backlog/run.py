@@ -5,12 +5,12 @@ from pathlib import Path
 from harness.checks import check, equal, wait_for
 from harness.trial import Trial
 
-ROWS = 150_000
+ROWS = 50_000
 
 
 def run(t: Trial) -> None:
     worker = t.worker()
-    connector = t.connect(worker, max_queue_size_in_bytes=str(1 << 20))
+    connector = t.connect(worker, max_queue_size_in_bytes=str(1 << 20), transaction_stage_bytes=str(1 << 18))
     t.settle()
     connector.put("stop")
     wait_for(lambda: not t.slot()["active"], 20, "the slot free")

@@ -8,16 +8,22 @@ from harness.trial import Trial
 
 def run(t: Trial) -> None:
     registry = t.own_registry()
-    registry.kill()
     worker = t.worker()
-    connector = worker.create(t.name, t.config(), running=False)
+    connector = worker.create(t.name, t.config())
+    worker.kill()
+    registry.kill()
+    worker.start()
     time.sleep(1.5)
     check("FAILED" not in connector.states(), f"the connector waits for the registry; it is {connector.states()}")
     registry.start()
+    connector.wait_running()
     t.wait_streaming()
+    t.settle()
     registrations = registry.requests("^POST /subjects/.*versions")
     equal(len(registrations), len(set(registrations)), f"registrations, each once: {registrations}")
 
+    # So that this reader, too, knows the schemas.
+    equal(len(t.topic("t").read()), 1, "records of the snapshot")
     registry.kill()
     t.sql("insert into t select generate_series(2, 1000)")
     equal([r.after["id"] for r in t.settled_records("t")], list(range(1, 1001)), "rows of a known schema need no registry")

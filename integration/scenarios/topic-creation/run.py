@@ -1,17 +1,31 @@
 """Topics are created as the configuration says, or the refusal names the topic, and nothing is lost by it."""
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from harness.checks import check, equal
 from harness.trial import Trial
 
 
 def as_configured(t: Trial) -> None:
-    t.connect(topic_creation_default_partitions="3", **{"topic.creation.default.cleanup.policy": "compact"})
+    t.connect(topic_creation_default_partitions="3", skipped_operations="t",
+              **{"topic.creation.default.cleanup.policy": "compact"})
     t.sql("insert into t select generate_series(1, 30)")
     records = t.settled_records("t")
     equal(t.topic("t").partitions(), [0, 1, 2], "partitions")
+    resource = ConfigResource(ResourceType.TOPIC, f"{t.name}.public.t")
+    admin = AdminClient({"bootstrap.servers": t.kafka.address})
+    settings = admin.describe_configs([resource])[resource].result()
+    equal(settings["cleanup.policy"].value, "compact", "cleanup.policy")
     equal(sorted(r.after["id"] for r in records), list(range(1, 31)), "ids")
+
+
+def keyless_and_compacted(t: Trial) -> None:
+    """The broker would refuse a record without key there, at some later time; so the connector is not begun."""
+    worker = t.worker()
+    config = t.config() | {"topic.creation.default.cleanup.policy": "compact"}
+    answer = worker.rest("POST", "/connectors", {"name": t.name, "config": config}, timeout=90)
+    text = answer.message if answer.status == 400 else worker.connector(t.name).wait_failed()
+    check("TG-E-TOPIC-COMPACTED" in text and "public.t" in text, f"truncates have no key: {text}")
 
 
 def too_many_replicas(t: Trial) -> None:
@@ -44,4 +58,5 @@ def switched_off(t: Trial) -> None:
     equal([r.after["id"] for r in t.settled_records("t")], [1], "ids")
 
 
-CASES = {"as-configured": as_configured, "too-many-replicas": too_many_replicas, "switched-off": switched_off}
+CASES = {"as-configured": as_configured, "compacted": keyless_and_compacted, "too-many-replicas": too_many_replicas,
+         "switched-off": switched_off}

@@ -27,6 +27,9 @@ create table types (
     v_matrix int[][]
 );
 
+-- Large values stay known when an update leaves them alone.
+alter table types replica identity full;
+
 -- 1: ordinary values
 insert into types values (1,
     true, 7, 70000, 7000000000, 1.5, 2.25, 1234.56, 12345678901234567890123456789012345678, 0.1, 12.3400, 12.34, 4000000000,
@@ -51,7 +54,7 @@ insert into types (id, v_bool, v_int2, v_int4, v_int8, v_float4, v_float8, v_num
     v_time3, v_timetz, v_timestamp, v_timestamp3, v_timestamp0, v_timestamptz, v_timestamptz3, v_uuid, v_json, v_enum)
 values (2, true, 32767, 2147483647, 9223372036854775807, 3.4028235e38, 1.7976931348623157e308, 99999999.99, repeat('9', 38)::numeric,
     (repeat('9', 40) || '.' || repeat('9', 20))::numeric, (repeat('9', 200) || '.' || repeat('9', 100))::numeric,
-    92233720368547758.07, 4294967295, '語', '語語語語語', repeat('語', 10), repeat('long ', 100000), decode(repeat('ff', 100000), 'hex'),
+    92233720368547758.07, 4294967295, '語', '語語語語語', repeat('語', 10), repeat('long ', 10000), decode(repeat('ff', 50000), 'hex'),
     B'1', B'111111111', B'111111111', '9999-12-31', '23:59:59.999999', '23:59:59.999', '23:59:59.999999-15:59',
     '9999-12-31 23:59:59.999999', '9999-12-31 23:59:59.999', '9999-12-31 23:59:59', '9999-12-31 23:59:59.999999+00',
     '9999-12-31 23:59:59.999+00', 'ffffffff-ffff-ffff-ffff-ffffffffffff', '"\u8a9e\ud83d\ude00"', 'ok');
