@@ -57,7 +57,8 @@ async fn open(stage_bytes: usize, policy: CleanupPolicy) -> Result<Bench, Fault>
         hand_over_bytes: stage_bytes,
     };
     let (sender, queue) = channel(1 << 20);
-    let mut stage = Stage::new(settings, Outside { facts: facts(policy) }, TopicList::new(), sender);
+    let mut stage =
+        Stage::new(settings, Outside { facts: facts(policy) }, TopicList::new(), sender);
     let columns = vec![required("id", ColumnType::Int32), column("s", ColumnType::Text)];
     let table = stage.open_table(Arc::new(table("t", columns))).await?;
     Ok(Bench { stage, table, queue, sequence: 0 })

@@ -275,7 +275,10 @@ impl Decoder {
     /// Schema and name of a type that is not built in, as the stream gave them last; for a domain
     /// those of its base type. A renamed type is not announced.
     pub fn type_name(&self, oid: u32) -> Option<(&str, &str)> {
-        self.session.type_names.get(&oid).map(|(namespace, name)| (namespace.as_str(), name.as_str()))
+        self.session
+            .type_names
+            .get(&oid)
+            .map(|(namespace, name)| (namespace.as_str(), name.as_str()))
     }
 
     /// The transaction that is open.

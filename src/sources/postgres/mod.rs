@@ -30,8 +30,8 @@ mod driver;
 pub mod values;
 
 pub use driver::run;
-pub use preflight::check;
 pub use event_fields::source_block;
+pub use preflight::check;
 pub use settings::{
     ConnectionSettings, PublicationAutocreate, Settings, SnapshotMode, SslMode, TableFilter,
 };
