@@ -6,11 +6,12 @@
 //! and cannot be overridden.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rdkafka::client::ClientContext;
 use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
-use rdkafka::consumer::{BaseConsumer, ConsumerContext};
+use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 use rdkafka::producer::{DeliveryResult, ProducerContext};
@@ -119,7 +120,7 @@ impl ClientContext for Events {
     fn error(&self, error: KafkaError, reason: &str) {
         tracing::debug!(%error, reason, "the Kafka client reports");
         let mut seen = self.lock();
-        match error.rdkafka_error_code() {
+        match faults::code_of(&error) {
             // "n/n brokers are down" says less than what came before it.
             Some(RDKafkaErrorCode::AllBrokersDown) => {
                 seen.broker.get_or_insert_with(|| reason.to_owned());
@@ -154,7 +155,7 @@ impl ProducerContext for Events {
         let Err((error, message)) = result else { return };
         let failure = DeliveryFailure {
             topic: message.topic().to_owned(),
-            error: error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown),
+            error: faults::code_of(error).unwrap_or(RDKafkaErrorCode::Unknown),
             size: message.payload_len() + message.key_len(),
         };
         let mut seen = self.lock();
@@ -275,31 +276,61 @@ pub(super) fn make<T: FromClientConfigAndContext<Events>>(
         .map_err(|error| faults::client_refused(&error, client))
 }
 
-/// Asks the cluster something through a consumer until it answers or the limit is over.
+/// Closes a handle in the background: librdkafka takes some 100 ms for it, in which nobody has to
+/// wait.
+pub(super) fn dispose<T: Send + 'static>(handle: T) {
+    if let Err(error) = thread::Builder::new().name("kafka-close".into()).spawn(|| drop(handle)) {
+        tracing::debug!(%error, "a Kafka handle was closed in the foreground");
+    }
+}
+
+/// A question to the cluster that is asked until there is an answer, or the time is over.
+pub(super) struct Question<'a> {
+    /// What is attempted, for the fault.
+    pub(super) attempted: &'a str,
+    pub(super) servers: &'a str,
+    pub(super) limit: Duration,
+    /// Where the client reports its troubles.
+    pub(super) events: &'a Events,
+}
+
+impl Question<'_> {
+    /// Asks. `serve` lets the client report what happened meanwhile.
+    pub(super) fn ask<T>(
+        &self,
+        serve: impl Fn(),
+        mut question: impl FnMut(Duration) -> Result<T, KafkaError>,
+    ) -> Result<T, Fault> {
+        let deadline = clock() + self.limit;
+        loop {
+            let left = deadline.saturating_duration_since(clock());
+            let error = match question(left.min(Duration::from_millis(500))) {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            serve();
+            self.events.check_authentication()?;
+            if let Some(code) = faults::code_of(&error).and_then(faults::definite) {
+                return Err(code.fault(self.attempted).caused_by(&error));
+            }
+            if clock() >= deadline {
+                return Err(self.events.unreachable(self.servers, self.attempted));
+            }
+        }
+    }
+}
+
+/// [`Question::ask`] through a consumer.
 pub(super) fn ask<T>(
     consumer: &BaseConsumer<Events>,
     settings: &KafkaSettings,
     attempted: &str,
-    mut question: impl FnMut(Duration) -> Result<T, KafkaError>,
+    question: impl FnMut(Duration) -> Result<T, KafkaError>,
 ) -> Result<T, Fault> {
-    use rdkafka::consumer::Consumer;
-
-    let deadline = clock() + settings.request_timeout;
-    loop {
-        let left = deadline.saturating_duration_since(clock());
-        let error = match question(left.min(Duration::from_millis(500))) {
-            Ok(answer) => return Ok(answer),
-            Err(error) => error,
-        };
-        // Serves the callbacks; nothing is assigned, so nothing is consumed.
-        drop(consumer.poll(Duration::from_millis(20)));
-        let events = consumer.context();
-        events.check_authentication()?;
-        if let Some(code) = error.rdkafka_error_code().and_then(faults::definite) {
-            return Err(code.fault(attempted).caused_by(&error));
-        }
-        if clock() >= deadline {
-            return Err(events.unreachable(settings.consumer.bootstrap_servers(), attempted));
-        }
-    }
+    let events = consumer.context();
+    let servers = settings.consumer.bootstrap_servers();
+    let limit = settings.request_timeout;
+    // Nothing is assigned, so nothing is consumed.
+    Question { attempted, servers, limit, events }
+        .ask(|| drop(consumer.poll(Duration::from_millis(10))), question)
 }

@@ -34,9 +34,17 @@ pub(super) const fn definite(error: Kafka) -> Option<Code> {
     }
 }
 
+/// The code in an error, whichever call it came from.
+pub(super) fn code_of(error: &KafkaError) -> Option<Kafka> {
+    match error {
+        KafkaError::AdminOp(code) => Some(*code),
+        other => other.rdkafka_error_code(),
+    }
+}
+
 /// A fault for an error of the client.
 pub(super) fn fault(error: &KafkaError, attempted: &str, fallback: Code) -> Fault {
-    let code = error.rdkafka_error_code().and_then(definite).unwrap_or(fallback);
+    let code = code_of(error).and_then(definite).unwrap_or(fallback);
     code.fault(attempted).caused_by(error)
 }
 

@@ -33,8 +33,7 @@ impl PublisherMetrics {
         self.aborted.load(Ordering::Relaxed)
     }
 
-    /// How often a record had to wait because the producer's buffer was full, in milliseconds of
-    /// waiting, roughly.
+    /// How often a record found the producer's buffer full; each time it waits for a millisecond.
     pub fn buffer_full(&self) -> u64 {
         self.buffer_full.load(Ordering::Relaxed)
     }

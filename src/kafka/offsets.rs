@@ -52,7 +52,7 @@ impl StoragePlace {
         Ok(Self::new(settings, offsets, states))
     }
 
-    fn new(settings: &KafkaSettings, offsets: i32, states: i32) -> Self {
+    pub(super) fn new(settings: &KafkaSettings, offsets: i32, states: i32) -> Self {
         let connector = settings.connector.as_bytes();
         // As Kafka Connect keys its offsets: a JSON array that begins with the connector's name.
         let offset_key = json_array(&[&settings.connector, &settings.source_partition]);
@@ -156,11 +156,16 @@ fn take_over(settings: &KafkaSettings, place: &StoragePlace) -> Result<Transacti
 
 /// Reads what is stored. To be called after `init_transactions`.
 pub(super) fn load(settings: &KafkaSettings, place: &StoragePlace) -> Result<Stored, Fault> {
-    let offset = {
-        let partition = Partition::open(settings, &place.offsets_topic, place.offsets_partition)?;
-        partition.last_of(place.offset_key.as_bytes())?
-    };
-    let partition = Partition::open(settings, &place.states_topic, place.states_partition)?;
+    let readers = Readers::open(settings)?;
+    let stored = load_through(&readers, place);
+    client::dispose((readers.committed, readers.all));
+    stored
+}
+
+fn load_through(readers: &Readers<'_>, place: &StoragePlace) -> Result<Stored, Fault> {
+    let partition = Partition::open(readers, &place.offsets_topic, place.offsets_partition)?;
+    let offset = partition.last_of(place.offset_key.as_bytes())?;
+    let partition = Partition::open(readers, &place.states_topic, place.states_partition)?;
     let mut states = BTreeMap::new();
     partition.read(partition.low, |key, value| {
         if let Some(key) = place.table_key(key) {
@@ -174,10 +179,27 @@ pub(super) fn load(settings: &KafkaSettings, place: &StoragePlace) -> Result<Sto
     Ok(Stored { offset, states: states.collect() })
 }
 
+struct Readers<'a> {
+    settings: &'a KafkaSettings,
+    /// Sees committed records; for it the end of a partition is the last stable offset.
+    committed: BaseConsumer<Events>,
+    /// For it the end is the high watermark.
+    all: BaseConsumer<Events>,
+}
+
+impl<'a> Readers<'a> {
+    fn open(settings: &'a KafkaSettings) -> Result<Self, Fault> {
+        let mut config = client::consumer_config(settings);
+        let committed = client::make(&config, "consumer")?;
+        config.set("isolation.level", "read_uncommitted");
+        Ok(Self { settings, committed, all: client::make(&config, "consumer")? })
+    }
+}
+
 /// A partition of an internal topic, readable up to where it ended when it was opened.
 struct Partition<'a> {
     settings: &'a KafkaSettings,
-    consumer: BaseConsumer<Events>,
+    consumer: &'a BaseConsumer<Events>,
     topic: &'a str,
     number: i32,
     low: i64,
@@ -186,23 +208,18 @@ struct Partition<'a> {
 
 impl<'a> Partition<'a> {
     /// Finds the end, and waits until no transaction before it is open any more.
-    fn open(settings: &'a KafkaSettings, topic: &'a str, number: i32) -> Result<Self, Fault> {
+    fn open(readers: &'a Readers<'_>, topic: &'a str, number: i32) -> Result<Self, Fault> {
+        let Readers { settings, committed: consumer, all } = readers;
         let attempted = format!("the end of '{topic}' partition {number} cannot be found");
-        let consumer: BaseConsumer<Events> =
-            client::make(&client::consumer_config(settings), "consumer")?;
-        let mut config = client::consumer_config(settings);
-        config.set("isolation.level", "read_uncommitted");
-        let all: BaseConsumer<Events> = client::make(&config, "consumer")?;
         let ends = |consumer: &BaseConsumer<Events>| {
             client::ask(consumer, settings, &attempted, |timeout| {
                 consumer.fetch_watermarks(topic, number, timeout)
             })
             .map_err(|fault| unreadable(&fault))
         };
-        // For a client that reads committed records only, the end is the last stable offset.
-        let (low, high) = ends(&all)?;
+        let (low, high) = ends(all)?;
         let deadline = clock() + settings.request_timeout;
-        while ends(&consumer)?.1 < high {
+        while ends(consumer)?.1 < high {
             if clock() >= deadline {
                 return Err(Code::OffsetUnreadable
                     .fault(format!(
@@ -265,7 +282,7 @@ impl<'a> Partition<'a> {
             error,
             KafkaError::MessageConsumption(_) | KafkaError::MessageConsumptionFatal(_)
         );
-        match error.rdkafka_error_code().and_then(faults::definite) {
+        match faults::code_of(error).and_then(faults::definite) {
             // No group is joined; whether one could be is of no interest.
             Some(Code::KafkaAuthorization) if !is_about_partition => Ok(()),
             Some(_) => Err(self.cannot_read(error)),

@@ -189,7 +189,7 @@ mod tests {
                  max.request.size of 1000 bytes",
             ),
         );
-        check(2000, Some(1000), 924, None);
+        check(2000, Some(1000), 926, None);
         check(
             2000,
             Some(1000),

@@ -70,15 +70,26 @@ pub struct TopicFacts {
 
 /// Creates and describes topics.
 pub struct Topics {
-    admin: AdminClient<Events>,
-    /// Asks for metadata: the admin client cannot, without creating what it asks for on its way.
-    probe: Arc<BaseConsumer<Events>>,
+    /// Both handles; `None` only while it is dropped.
+    handles: Option<Handles>,
     settings: KafkaSettings,
+}
+
+struct Handles {
+    admin: AdminClient<Events>,
+    /// Asks for metadata: the admin client tells nobody why it gets no answer.
+    probe: Arc<BaseConsumer<Events>>,
 }
 
 impl fmt::Debug for Topics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Topics").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Topics {
+    fn drop(&mut self) {
+        client::dispose(self.handles.take());
     }
 }
 
@@ -88,14 +99,18 @@ impl Topics {
     /// # Errors
     /// The properties are wrong, the cluster does not answer, or it refuses the credentials.
     pub async fn connect(settings: &KafkaSettings) -> Result<Self, Fault> {
-        let this = Self {
+        let handles = Handles {
             admin: client::make(&client::admin_config(settings), "admin client")?,
             probe: Arc::new(client::make(&client::consumer_config(settings), "consumer")?),
-            settings: settings.clone(),
         };
+        let this = Self { handles: Some(handles), settings: settings.clone() };
         // Any name would do: only the answer counts.
         this.partitions(vec![settings.offsets_topic.name.clone()]).await?;
         Ok(this)
+    }
+
+    fn handles(&self) -> Result<&Handles, Fault> {
+        self.handles.as_ref().ok_or_else(|| Code::Internal.fault("the Kafka client is closed"))
     }
 
     /// Sees that a topic exists, creating it by the connector's rules if need be.
@@ -208,7 +223,7 @@ impl Topics {
 
     /// Partitions of these topics, as far as they exist.
     async fn partitions(&self, topics: Vec<String>) -> Result<HashMap<String, i32>, Fault> {
-        let probe = Arc::clone(&self.probe);
+        let probe = Arc::clone(&self.handles()?.probe);
         let settings = self.settings.clone();
         blocking(move || {
             let mut found = HashMap::new();
@@ -250,7 +265,7 @@ impl Topics {
             template.configs.iter().fold(topic, |topic, (key, value)| topic.set(key, value))
         });
         let new: Vec<NewTopic<'_>> = new.collect();
-        let outcomes = self.admin.create_topics(&new, options).await;
+        let outcomes = self.handles()?.admin.create_topics(&new, options).await;
         let outcomes = outcomes.map_err(|error| self.request_failed(&error, "create topics"))?;
         for outcome in outcomes {
             match outcome {
@@ -289,7 +304,7 @@ impl Topics {
     }
 
     async fn broker_count(&self) -> Result<usize, Fault> {
-        let probe = Arc::clone(&self.probe);
+        let probe = Arc::clone(&self.handles()?.probe);
         let topic = self.settings.offsets_topic.name.clone();
         blocking(move || {
             probe
@@ -328,7 +343,7 @@ impl Topics {
         let mut facts = Vec::with_capacity(topics.len());
         for chunk in topics.chunks(CHUNK) {
             let resources: Vec<_> = chunk.iter().map(|t| ResourceSpecifier::Topic(t)).collect();
-            let answers = self.admin.describe_configs(&resources, &self.options()).await;
+            let answers = self.handles()?.admin.describe_configs(&resources, &self.options()).await;
             let answers =
                 answers.map_err(|error| self.request_failed(&error, "describe topics"))?;
             // In any order; what may not be described has no name.

@@ -14,7 +14,7 @@ use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 
 use super::boundary::TransactionLog;
-use super::client::{self, Events, clock, is_purge};
+use super::client::{self, Events, Question, clock, is_purge};
 use super::faults;
 use super::metrics::PublisherMetrics;
 use super::offsets::StoragePlace;
@@ -80,25 +80,27 @@ impl Transactions {
     fn init(&self, settings: &KafkaSettings) -> Result<(), Fault> {
         let attempted =
             format!("the transactional id '{}' could not be taken over", settings.transactional_id);
-        let deadline = clock() + settings.request_timeout.max(GRACE);
+        let limit = settings.request_timeout;
+        // With a connection at hand the coordinator is found at once; librdkafka waits for half a
+        // second otherwise.
+        Question { attempted: &attempted, servers: &self.servers, limit, events: self.events() }
+            .ask(
+                || self.producer.poll(TICK),
+                |timeout| {
+                    let topic = Some(self.storage.offsets_topic.as_str());
+                    self.producer.client().fetch_metadata(topic, timeout)
+                },
+            )?;
+        let deadline = clock() + limit;
         loop {
             let error = match self.producer.init_transactions(SLICE) {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
             self.producer.poll(TICK);
-            self.events().check_authentication()?;
             self.check_stop()?;
-            if !is_retriable(&error) {
+            if !is_retriable(&error) || clock() >= deadline {
                 return Err(self.fault(&error, &attempted));
-            }
-            if clock() >= deadline {
-                let is_reached = self.events().seen().broker.is_none();
-                return Err(if is_reached {
-                    faults::fault(&error, &attempted, Code::KafkaTransaction)
-                } else {
-                    self.events().unreachable(&self.servers, &attempted)
-                });
             }
         }
     }
@@ -172,7 +174,7 @@ impl Transactions {
                 Ok(()) => return Ok(()),
                 Err(refused) => refused,
             };
-            if error.rdkafka_error_code() != Some(RDKafkaErrorCode::QueueFull) {
+            if faults::code_of(&error) != Some(RDKafkaErrorCode::QueueFull) {
                 return Err(self.refused(&error, &back));
             }
             record = back;
@@ -369,7 +371,7 @@ impl Transactions {
 
 fn is_retriable(error: &KafkaError) -> bool {
     matches!(error, KafkaError::Transaction(error) if error.is_retriable())
-        || error.rdkafka_error_code() == Some(RDKafkaErrorCode::OperationTimedOut)
+        || faults::code_of(error) == Some(RDKafkaErrorCode::OperationTimedOut)
 }
 
 fn headers(batch: &Batch, record: &Record) -> Result<Option<OwnedHeaders>, Fault> {
@@ -386,3 +388,6 @@ fn headers(batch: &Batch, record: &Record) -> Result<Option<OwnedHeaders>, Fault
     }
     Ok(Some(owned))
 }
+
+#[cfg(test)]
+mod tests;

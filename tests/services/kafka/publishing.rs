@@ -78,6 +78,44 @@ async fn a_crash_with_a_transaction_open_leaves_nothing_of_it() {
     task.finish().await.unwrap();
 }
 
+/// Kills at many moments: before the first record, while it is produced, while it is committed, and
+/// after. Each time the next task goes on behind the stored offset, as a source would.
+#[tokio::test]
+async fn crashes_at_any_moment_lose_nothing_and_double_nothing() {
+    let Some(broker) = broker() else { return };
+    let mut settings = settings(&broker, "moments", &[]);
+    settings.boundaries.linger = Duration::from_millis(3);
+    let mut next = 1;
+    for moment in 0..12_u64 {
+        let mut task = Task::start(&settings).await;
+        if moment == 0 {
+            task.create_topic().await;
+        }
+        let stored = task.stored().await.map_or(0, |offset| offset.parse::<u64>().unwrap());
+        assert!(stored + 1 >= next, "{stored} after {next}");
+        next = stored + 1;
+        for number in next..next + 50 {
+            task.transaction(&number.to_string()).await;
+        }
+        // Some records on their way, some transactions committed: other ones each time.
+        while task.publisher.metrics().records() < moment * 4
+            || task.publisher.metrics().transactions_committed() < moment % 2
+        {
+            tokio::task::yield_now().await;
+        }
+        let acknowledged = task.acknowledged().map_or(0, |offset| offset.parse().unwrap());
+        next = next.max(acknowledged + 1);
+        task.crash().await;
+    }
+    let mut task = Task::start(&settings).await;
+    let stored: u64 = task.stored().await.unwrap().parse().unwrap();
+    task.flush().await.unwrap();
+    let expect: Vec<String> = (1..=stored).map(|number| number.to_string()).collect();
+    assert_eq!(task.committed_values().await, expect);
+    assert!(stored + 1 >= next && stored > 10, "{stored}");
+    task.finish().await.unwrap();
+}
+
 #[tokio::test]
 async fn an_older_producer_is_fenced_off_and_writes_nothing_visible() {
     let Some(broker) = broker() else { return };

@@ -88,6 +88,30 @@ async fn a_topic_whose_batches_would_be_refused_is_refused_at_once() {
     assert!(fault.to_string().contains("producer.override.batch.size"), "{fault}");
 }
 
+/// Why the test above: the broker refuses a batch as a whole.
+#[tokio::test]
+async fn small_batches_fit_a_topic_with_a_small_limit_and_large_ones_do_not() {
+    let Some(broker) = broker() else { return };
+    let small = [("batch.size", "9000"), ("linger.ms", "50")];
+    let mut settings = settings(&broker, "small", &small);
+    settings.topic_creation.default.configs = vec![("max.message.bytes".into(), "9000".into())];
+    let mut task = Task::start(&settings).await;
+    task.create_topic().await;
+    let value = "x".repeat(1000);
+    let values = vec![value.as_str(); 50];
+    task.send_records(&values, "1", true).await;
+    task.flush().await.unwrap();
+    assert_eq!(task.committed_values().await.len(), 50);
+    task.finish().await.unwrap();
+
+    let given = [("bootstrap.servers", broker.as_str()), ("linger.ms", "50")];
+    settings.producer = ClientProperties::translate(ClientKind::Producer, given).unwrap();
+    let mut task = Task::start(&settings).await;
+    task.send_records(&values, "2", true).await;
+    let fault = task.publisher.ended().await.unwrap_err();
+    assert_eq!(fault.code(), Code::RecordTooLarge, "{fault}");
+}
+
 #[tokio::test]
 async fn wrong_credentials_are_told_at_once() {
     if broker().is_none() {
