@@ -34,7 +34,8 @@ pub(super) fn judge(error: &SRCError, what: &str) -> Outcome {
     // The library gives code 0 where the body was not the registry's.
     let answer = answer.filter(|answer| answer.error_code != 0);
     let (number, reason) = match answer {
-        Some(answer) => (answer.error_code, cut(&answer.message)),
+        // The fault's text goes on behind it.
+        Some(answer) => (answer.error_code, cut(&answer.message).trim_end_matches(['.', ' '])),
         None => (0, "the answer does not have the registry's form"),
     };
     let text = |verdict: &str| match number {
@@ -48,6 +49,11 @@ pub(super) fn judge(error: &SRCError, what: &str) -> Outcome {
         422 => Outcome::Refused(Code::SchemaInvalid.fault(text("refuses as invalid"))),
         // A proxy answers so while the registry behind it is away.
         404 if answer.is_none() => Outcome::Again(text("does not know")),
+        404 => Outcome::Refused(
+            Code::RegistryRefused
+                .fault(text("does not know"))
+                .hint("Check that schema.registry.url is the registry that is meant."),
+        ),
         408 | 425 | 429 | 500.. => Outcome::Again(text("cannot take")),
         _ => Outcome::Refused(Code::RegistryRefused.fault(text("refuses"))),
     }

@@ -234,7 +234,7 @@ async fn a_refusal_has_its_code_and_the_registrys_reason_at_once() {
         (error(422, 42_205, "READONLY"), Code::RegistryRefused, "READONLY"),
         (error(401, 40_101, "Unauthorized"), Code::RegistryRefused, "HTTP 401"),
         (Answer::Body(403, String::new()), Code::RegistryRefused, "HTTP 403"),
-        (error(404, 40_401, "Subject not found"), Code::RegistryRefused, "Subject not found"),
+        (error(404, 40_401, "Not found."), Code::RegistryRefused, "Not found. Check that"),
         (error(413, 413, "too large"), Code::RegistryRefused, "too large"),
     ];
     for (answer, code, says) in table {

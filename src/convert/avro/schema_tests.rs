@@ -113,6 +113,21 @@ fn a_decimal_without_precision_gets_the_converters_64() {
 }
 
 #[test]
+fn a_scale_that_avro_does_not_allow_is_kept_as_a_property() {
+    check_field(
+        Schema::new(Kind::Bytes)
+            .named("org.apache.kafka.connect.data.Decimal", None)
+            .parameter("scale", "-2")
+            .parameter("connect.decimal.precision", "3"),
+        concat!(
+            r#"{"type":"bytes","scale":-2,"precision":3,"#,
+            r#""connect.parameters":{"scale":"-2","connect.decimal.precision":"3"},"#,
+            r#""connect.name":"org.apache.kafka.connect.data.Decimal","logicalType":"decimal"}"#
+        ),
+    );
+}
+
+#[test]
 fn null_stands_behind_the_type_when_there_is_a_default() {
     check_field(Schema::new(Kind::Int32).optional(), r#"["null","int"],"default":null"#);
     check_field(
