@@ -161,3 +161,24 @@ async fn table_versions_have_what_only_the_catalogue_knows() {
     assert_eq!((by_index.key.as_slice(), by_index.columns[1].nullable), (&[1][..], false));
     database.remove().await;
 }
+
+#[tokio::test]
+async fn columns_whose_constraint_is_not_valid_yet_may_have_nulls() {
+    let Some(database) = Database::create("not_valid").await else { return };
+    let mut control = Connection::open(&database.settings, Purpose::Control).await.expect("open");
+    if control.version().major() < 18 {
+        return database.remove().await;
+    }
+    database
+        .execute(
+            "CREATE TABLE t (a int, b int NOT NULL); INSERT INTO t VALUES (NULL, 1); \
+             ALTER TABLE t ADD CONSTRAINT later NOT NULL a NOT VALID",
+        )
+        .await;
+    let sql = "SELECT 't'::regclass::oid";
+    let oid: u32 = database.client.query_one(sql, &[]).await.expect("a table").get(0);
+    let facts = fetch_tables(&mut control, &[oid]).await.expect("fetched");
+    let not_null: Vec<bool> = facts[0].columns.iter().map(|column| column.not_null).collect();
+    assert_eq!(not_null, [false, true]);
+    database.remove().await;
+}

@@ -147,3 +147,28 @@ async fn changes_stream_until_we_stop_and_the_slot_keeps_what_we_confirmed() {
     assert_eq!(gone.code(), Code::SlotMissing, "{gone}");
     database.remove().await;
 }
+
+#[tokio::test]
+async fn publication_that_is_dropped_ends_the_stream() {
+    let Some(database) = Database::create("dropped").await else { return };
+    database.execute("CREATE TABLE t (id int PRIMARY KEY); CREATE PUBLICATION p FOR TABLE t").await;
+    let mut connection =
+        Connection::open(&database.settings, Purpose::Replication).await.expect("open");
+    let slot = "tidegate_test_dropped";
+    let start = connection.create_slot(slot, true).await.expect("created").consistent_point;
+    let options = StreamOptions { publication: "p", messages: false };
+    database
+        .execute("INSERT INTO t VALUES (1); DROP PUBLICATION p; INSERT INTO t VALUES (2)")
+        .await;
+    database.execute("CREATE PUBLICATION p FOR TABLE t; INSERT INTO t VALUES (3)").await;
+    let mut stream = connection.start_replication(slot, start, &options).await.expect("started");
+    let fault = loop {
+        match stream.next().await {
+            Ok(payload) => assert!(payload.is_some()),
+            Err(fault) => break fault,
+        }
+    };
+    // An error up to version 17, a warning and silence from 18 on.
+    assert_eq!(fault.code(), Code::PublicationMissing, "{fault}");
+    database.remove().await;
+}

@@ -26,6 +26,7 @@ const ACCESS: &str = "\
     host      all by_scram      127.0.0.1/32 scram-sha-256\n";
 
 const ROLES: &str = "\
+    SET password_encryption = 'scram-sha-256'; \
     CREATE ROLE by_scram LOGIN REPLICATION PASSWORD 'sécret'; \
     CREATE ROLE only_tls LOGIN REPLICATION PASSWORD 'sécret'; \
     CREATE ROLE only_plain LOGIN REPLICATION PASSWORD 'sécret'; \

@@ -143,6 +143,32 @@ async fn publications_are_made_only_where_the_application_goes_on_working() {
 }
 
 #[tokio::test]
+async fn generated_columns_spoil_whole_rows_where_the_server_would_refuse_updates() {
+    let Some(database) = Database::create("generated").await else { return };
+    database
+        .execute(
+            "CREATE TABLE whole (id int, g int GENERATED ALWAYS AS (id * 2) STORED); \
+             ALTER TABLE whole REPLICA IDENTITY FULL; INSERT INTO whole VALUES (1)",
+        )
+        .await;
+    let settings = settings(&database, &[r"public\.whole"]);
+    let found = faults(&settings).await;
+    // What is told must be what the server does.
+    database.execute("CREATE PUBLICATION tidegate_publication FOR TABLE whole").await;
+    let update = database.client.batch_execute("UPDATE whole SET id = 2").await;
+    assert_eq!(found.is_empty(), update.is_ok(), "{found:?} {update:?}");
+    if update.is_err() {
+        assert_eq!(found, ["SOURCE-REPLICA-IDENTITY whole"]);
+        let publish = "ALTER PUBLICATION tidegate_publication \
+                       SET (publish_generated_columns = stored)";
+        database.execute(publish).await;
+        assert_eq!(faults(&settings).await, [""; 0]);
+        database.execute("UPDATE whole SET id = 2").await;
+    }
+    database.remove().await;
+}
+
+#[tokio::test]
 async fn publications_of_others_are_judged_as_they_are() {
     let Some(database) = Database::create("judged").await else { return };
     database.execute(TABLES).await;
@@ -188,6 +214,7 @@ async fn privileges_that_are_missing_are_named() {
             "CREATE SCHEMA closed; CREATE TABLE closed.hidden (id int PRIMARY KEY); \
              CREATE TABLE guarded (id int PRIMARY KEY); \
              ALTER TABLE guarded ENABLE ROW LEVEL SECURITY; \
+             SET password_encryption = 'scram-sha-256'; \
              DROP ROLE IF EXISTS {role}; CREATE ROLE {role} LOGIN PASSWORD 'p'; \
              GRANT SELECT ON guarded, closed.hidden TO {role}"
         ))
