@@ -2,11 +2,14 @@
 
 pub mod postgres;
 
+use std::sync::Arc;
+
 use tokio::sync::watch;
 
 use crate::config::{Table, Values};
+use crate::error::Fault;
 use crate::plan::SourceBlock;
-use crate::stage::{OffsetRecord, TableState};
+use crate::stage::{OffsetRecord, Services, Stage, TableState};
 
 /// A source's settings.
 #[derive(Clone, Debug)]
@@ -49,6 +52,26 @@ pub struct Start {
 }
 
 impl SourceSettings {
+    /// Asks the source everything that can be known to be wrong; leaves nothing behind.
+    pub async fn check(&self) -> Vec<Fault> {
+        match self {
+            Self::Postgres(settings) => Box::pin(postgres::check(settings)).await,
+        }
+    }
+
+    /// Captures until it is told to stop.
+    ///
+    /// # Errors
+    /// A fault that ends this attempt.
+    pub async fn run<S: Services>(&self, start: Start, stage: Stage<S>) -> Result<(), Fault> {
+        match self {
+            Self::Postgres(settings) => {
+                let settings = Arc::new((**settings).clone());
+                Box::pin(postgres::run(settings, start, stage)).await
+            }
+        }
+    }
+
     /// The source block of its records. `name` is the topic prefix.
     pub fn block(&self, name: &str) -> SourceBlock {
         match self {

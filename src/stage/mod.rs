@@ -138,7 +138,7 @@ impl<S: Services> Stage<S> {
         schema: &Schema,
     ) -> Result<Option<u32>, Fault> {
         match self.converter(side).schema_text(schema)? {
-            Some(text) => self.services.schema_id(topic, side, schema, &text).await.map(Some),
+            Some(text) => self.services.schema_id(topic, side, &text).await.map(Some),
             None => Ok(None),
         }
     }

@@ -5,7 +5,6 @@ use std::future::Future;
 
 use crate::error::Fault;
 use crate::kafka::TopicFacts;
-use crate::record::Schema;
 
 /// Which half of a record a schema is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,7 +22,6 @@ pub trait Services: Send {
         &mut self,
         topic: &str,
         side: Side,
-        schema: &Schema,
         text: &str,
     ) -> impl Future<Output = Result<u32, Fault>> + Send;
 

@@ -13,14 +13,13 @@ use crate::kafka::{
 };
 use crate::plan::testing::{column, required, source_block, table};
 use crate::plan::{ControlOrigin, PlanSettings, Provenance, control_record};
-use crate::record::Schema;
 
 struct Outside {
     facts: TopicFacts,
 }
 
 impl Services for Outside {
-    async fn schema_id(&mut self, _: &str, _: Side, _: &Schema, _: &str) -> Result<u32, Fault> {
+    async fn schema_id(&mut self, _: &str, _: Side, _: &str) -> Result<u32, Fault> {
         Ok(1)
     }
 

@@ -17,7 +17,7 @@ use crate::config::TypedConnector;
 use crate::convert::Converters;
 use crate::error::{Code, Fate, Fault};
 use crate::kafka::{Publisher, SizeLimits, TopicList, Topics, channel};
-use crate::sources::{self, SourceSettings};
+use crate::sources;
 use crate::stage::{Stage, StageSettings};
 
 /// Complete transactions are handed over at the latest when so many bytes are there.
@@ -139,7 +139,7 @@ impl Parts {
 
     async fn run(self, connector: &TypedConnector, control: &mut TaskControl) -> Result<(), Fault> {
         let Self { mut publisher, stage, start, stop, registries } = self;
-        let mut source = Box::pin(run_source(&connector.source, start, stage));
+        let mut source = Box::pin(connector.source.run(start, stage));
         let watching = watch_registries(&registries, &control.state);
         tokio::pin!(watching);
         let ended = tokio::select! {
@@ -179,19 +179,6 @@ async fn conclude(source: Result<(), Fault>, mut publisher: Publisher) -> Result
         Ok(Ok(())) => source,
         Err(_elapsed) => source.and(Err(Code::KafkaUnreachable
             .fault("the publisher did not end in time; what it held is read again"))),
-    }
-}
-
-async fn run_source(
-    settings: &SourceSettings,
-    start: sources::Start,
-    stage: Stage<LiveServices>,
-) -> Result<(), Fault> {
-    match settings {
-        SourceSettings::Postgres(settings) => {
-            let settings = Arc::new((**settings).clone());
-            Box::pin(sources::postgres::run(settings, start, stage)).await
-        }
     }
 }
 

@@ -14,7 +14,6 @@ use super::task::TaskHandle;
 use crate::config::{ConfigFault, ConnectorConfig, TypedConnector, WorkerConfig};
 use crate::error::Fault;
 use crate::kafka::{ClientKind, ClientProperties, Topics, cluster_id};
-use crate::sources::{self, SourceSettings};
 
 /// A future that a [`Runtime`] gives back.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -71,7 +70,7 @@ impl Worker {
 
     async fn validate_live(&self, connector: &TypedConnector) -> Vec<Fault> {
         let (source, kafka, registry) = tokio::join!(
-            check_source(&connector.source),
+            connector.source.check(),
             check_kafka(connector),
             check_registries(connector),
         );
@@ -102,12 +101,6 @@ impl Runtime for Worker {
         }
         let connector = Arc::new(connector);
         Ok(TaskHandle::spawn(target, move |control| run(connector, control)))
-    }
-}
-
-async fn check_source(settings: &SourceSettings) -> Vec<Fault> {
-    match settings {
-        SourceSettings::Postgres(settings) => sources::postgres::check(settings).await,
     }
 }
 

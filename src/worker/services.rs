@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::config::ConverterSettings;
 use crate::error::{Code, Fault};
 use crate::kafka::{TopicFacts, Topics};
-use crate::record::Schema;
 use crate::registry::Registry;
 use crate::stage::{Services, Side};
 
@@ -49,13 +48,7 @@ pub(super) struct LiveServices {
 }
 
 impl Services for LiveServices {
-    async fn schema_id(
-        &mut self,
-        topic: &str,
-        side: Side,
-        _schema: &Schema,
-        text: &str,
-    ) -> Result<u32, Fault> {
+    async fn schema_id(&mut self, topic: &str, side: Side, text: &str) -> Result<u32, Fault> {
         let subject = match side {
             Side::Key => format!("{topic}-key"),
             Side::Value => format!("{topic}-value"),
