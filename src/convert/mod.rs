@@ -31,7 +31,7 @@ use crate::change::{Column, Event};
 use crate::error::{Code, Fault};
 use crate::record::{Literal, Schema, Shape};
 
-pub use table::{SchemaIds, TableWriter};
+pub use table::{Place, TableWriter};
 
 /// How the keys or the values of a connector's records become bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::testing::{TestParser, column};
-use super::{Converter, Converters, DecimalFormat, SchemaIds, TableWriter};
+use super::{Converter, Converters, DecimalFormat, Place, TableWriter};
 use crate::change::{BeforeImage, Column, ColumnType, TableId, TableVersion};
 use crate::plan::{
     BeforeUnsent, BinaryMode, DecimalMode, IntervalMode, PlanSettings, SourceBlock, SourceField,
@@ -89,12 +89,13 @@ fn check(settings: &PlanSettings) {
         let plan = TablePlan::compile(Arc::new(version), settings, &source()).unwrap();
         let json = Converter::Json { schemas: true, decimals: DecimalFormat::Numeric };
         for converter in [Converter::Avro, json] {
-            for schema in plan.key_schema.iter().chain([&plan.value_schema]) {
-                converter.schema_text(schema).unwrap();
+            for shape in plan.records().flat_map(|r| r.key.iter().chain(&r.value)) {
+                converter.schema_text(&shape.schema).unwrap();
             }
-            let ids = SchemaIds { key: Some(1), value: Some(2) };
+            let place = Place { topic: TopicId(0), key: Some(1), value: Some(2) };
+            let places = vec![place; plan.records().count()];
             let converters = Converters { key: converter, value: converter };
-            TableWriter::new(&plan, &converters, ids, &mut |_| TopicId(0)).unwrap();
+            TableWriter::new(&plan, &converters, &places).unwrap();
         }
     }
 }

@@ -242,8 +242,30 @@ impl<F: Format> Program<F> {
         Ok(())
     }
 
-    fn value(&self, value: &Value, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
+    /// The same for a place that has a null of its own; `false`: the whole is null, and nothing was
+    /// appended.
+    pub(super) fn run_unless_null(
+        &self,
+        event: &Event<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Failure> {
+        let [Operation::Value(value)] = &*self.operations else {
+            self.run(event, out)?;
+            return Ok(true);
+        };
         match value.input.fetch(event)? {
+            Scalar::Null if value.null.is_some() => Ok(false),
+            scalar => self.scalar(value, scalar, out).map(|()| true),
+        }
+    }
+
+    fn value(&self, value: &Value, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
+        self.scalar(value, value.input.fetch(event)?, out)
+    }
+
+    #[inline]
+    fn scalar(&self, value: &Value, scalar: Scalar<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
+        match scalar {
             Scalar::Null => match &value.null {
                 Some(null) => out.extend_from_slice(null),
                 None => return Err(value.input.failure(ValueError::UnexpectedNull)),

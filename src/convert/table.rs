@@ -5,22 +5,25 @@
 //! all; a fault names table, column, key and position as far as they are known.
 
 use super::json::Json;
-use super::program::{Failure, Input, Program, Reason};
+use super::program::{Failure, Input, Numbers, Program, Reason};
 use super::{Compiled, Converters};
 use crate::change::{ChangeKind, Column, ColumnType, Event, Scalar, ValueError};
 use crate::error::{Code, Fault};
 use crate::plan::TablePlan;
 use crate::record::{
-    Batch, Expression, Guard, Header, HeaderShape, HeaderValue, Leaf, Record, RecordShape, Shape,
-    Span, TopicId,
+    Batch, Expression, Guard, Header, HeaderShape, HeaderValue, Kind, Leaf, Literal, Node, Record,
+    RecordShape, Shape, Span, TopicId,
 };
 
 /// The readable form of a key is cut behind so many characters.
 const READABLE_KEY: usize = 200;
 
-/// The ids under which a plan's schemas are registered; `None` where there is no registry or no key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SchemaIds {
+/// Where a plan's record goes, and the ids under which its schemas are registered there; `None`
+/// where there is no registry, or no key or value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The topic's number.
+    pub topic: TopicId,
     /// Of the key's schema.
     pub key: Option<u32>,
     /// Of the value's schema.
@@ -38,7 +41,7 @@ pub struct TableWriter {
 #[derive(Debug)]
 struct RecordWriter {
     topic: TopicId,
-    guard: Option<AnyUnsent>,
+    guard: Box<[Condition]>,
     key: Option<Compiled>,
     value: Option<Compiled>,
     headers: Box<[HeaderWriter]>,
@@ -49,7 +52,7 @@ struct RecordWriter {
 #[derive(Debug)]
 struct HeaderWriter {
     name: Box<str>,
-    guard: Option<AnyUnsent>,
+    guard: Box<[Condition]>,
     content: Content,
 }
 
@@ -60,37 +63,40 @@ enum Content {
     /// The record's number among those of its message.
     Part,
     NamesOfUnsent(Box<[(Input, String)]>),
-    Struct(Program<Json>),
+    Shape(Program<Json>),
+    Null,
 }
 
-/// Passes if at least one of these was not sent.
+/// What has to hold for a record or a header to come out.
 #[derive(Debug)]
-struct AnyUnsent(Box<[Input]>);
+struct Condition {
+    inputs: Box<[Input]>,
+    /// Whether at least one of them must be missing, or none may be.
+    any_unsent: bool,
+}
 
-impl AnyUnsent {
-    fn passes(&self, event: &Event<'_>) -> bool {
-        self.0.iter().any(|input| input.is_unsent(event))
+impl Condition {
+    fn holds(&self, event: &Event<'_>) -> bool {
+        self.inputs.iter().any(|input| input.is_unsent(event)) == self.any_unsent
     }
 }
 
 impl TableWriter {
-    /// Compiles a plan. `topic` numbers the topics of its records.
+    /// Compiles a plan; `places` has one for each of its records, in their order.
     ///
     /// # Errors
-    /// The plan contradicts itself, or an id is missing.
-    pub fn new(
-        plan: &TablePlan,
-        converters: &Converters,
-        ids: SchemaIds,
-        topic: &mut impl FnMut(&str) -> TopicId,
-    ) -> Result<Self, Fault> {
+    /// The plan contradicts itself, or a place or an id is missing.
+    pub fn new(plan: &TablePlan, converters: &Converters, places: &[Place]) -> Result<Self, Fault> {
         let table = plan.version.table.to_string();
-        let compiler = Compiler { plan, converters, ids };
+        let compiler = Compiler { columns: &plan.version.columns, converters };
         let mut kinds = [const { Vec::new() }; ChangeKind::ALL.len()];
+        let mut places = places.iter();
         for (kind, shapes) in kinds.iter_mut().zip(&plan.kinds) {
             for shape in shapes {
-                let record = compiler
-                    .record(shape, topic(&shape.topic))
+                let record = places
+                    .next()
+                    .ok_or_else(|| Code::Internal.fault("a record of a plan has no place"))
+                    .and_then(|place| compiler.record(shape, *place))
                     .map_err(|fault| fault.at_table(table.as_str()))?;
                 kind.push(record);
             }
@@ -135,7 +141,7 @@ impl TableWriter {
             .get(event.kind as usize)
             .into_iter()
             .flatten()
-            .filter(|record| record.guard.as_ref().is_none_or(|guard| guard.passes(event)))
+            .filter(|record| record.guard.iter().all(|condition| condition.holds(event)))
     }
 
     fn fault(&self, failure: Failure, record: &RecordWriter, event: &Event<'_>) -> Fault {
@@ -222,7 +228,7 @@ fn side(
 
 impl HeaderWriter {
     fn write(&self, event: &Event<'_>, part: u32, batch: &mut Batch) -> Result<(), Failure> {
-        if self.guard.as_ref().is_some_and(|guard| !guard.passes(event)) {
+        if !self.guard.iter().all(|condition| condition.holds(event)) {
             return Ok(());
         }
         let name = batch.append(self.name.as_bytes());
@@ -240,7 +246,8 @@ impl Content {
         match self {
             Self::Part => super::json::text::append_integer(out, part.into()),
             Self::Constant(text) => out.extend_from_slice(text.as_bytes()),
-            Self::Struct(program) => program.run(event, out)?,
+            Self::Shape(program) => return program.run_unless_null(event, out),
+            Self::Null => return Ok(false),
             Self::NamesOfUnsent(columns) => {
                 let mut separator: &[u8] = b"";
                 for (input, name) in columns {
@@ -272,36 +279,28 @@ impl Content {
 }
 
 struct Compiler<'c> {
-    plan: &'c TablePlan,
+    columns: &'c [Column],
     converters: &'c Converters,
-    ids: SchemaIds,
 }
 
 impl Compiler<'_> {
-    fn record(&self, shape: &RecordShape, topic: TopicId) -> Result<RecordWriter, Fault> {
-        let columns = &self.plan.version.columns;
+    fn record(&self, shape: &RecordShape, place: Place) -> Result<RecordWriter, Fault> {
+        let columns = self.columns;
         let mut key = None;
         let mut readable = None;
         if let Some(shape) = &shape.key {
-            // The id stands for this schema and no other.
-            if self.plan.key_schema.as_ref() != Some(&shape.schema) {
-                return Err(Code::Internal.fault("a record's key has not the plan's key schema"));
-            }
             let converter = &self.converters.key;
-            key = Some(converter.compile(shape, self.ids.key, columns, "a record key")?);
+            key = Some(converter.compile(shape, place.key, columns, "a record key")?);
             readable = Some(plain_text(shape, columns)?);
         }
         let mut value = None;
         if let Some(shape) = &shape.value {
-            if self.plan.value_schema != shape.schema {
-                return Err(Code::Internal.fault("a record's value has not the plan's schema"));
-            }
             let converter = &self.converters.value;
-            value = Some(converter.compile(shape, self.ids.value, columns, "a computed value")?);
+            value = Some(converter.compile(shape, place.value, columns, "a computed value")?);
         }
         Ok(RecordWriter {
-            topic,
-            guard: self.guard(&shape.guard)?,
+            topic: place.topic,
+            guard: self.conditions(&shape.guard)?,
             key,
             value,
             headers: shape
@@ -314,10 +313,11 @@ impl Compiler<'_> {
     }
 
     fn header(&self, shape: &HeaderShape) -> Result<HeaderWriter, Fault> {
-        let columns = &self.plan.version.columns;
+        let columns = self.columns;
         let content = match &shape.value {
             HeaderValue::Constant(text) => Content::Constant(text.as_str().into()),
-            HeaderValue::Struct(shape) => Content::Struct(plain_text(shape, columns)?),
+            HeaderValue::Shape(Shape { node: Node::Constant(Literal::Null), .. }) => Content::Null,
+            HeaderValue::Shape(shape) => Content::Shape(plain_text(shape, columns)?),
             HeaderValue::Expression(Expression::Text(leaf)) => {
                 check_text(leaf, columns)?;
                 Content::Text(Input::compile(leaf, columns)?)
@@ -331,24 +331,38 @@ impl Compiler<'_> {
             ),
         };
         let name = shape.name.as_str().into();
-        Ok(HeaderWriter { name, guard: self.guard(&shape.guard)?, content })
+        Ok(HeaderWriter { name, guard: self.conditions(&shape.guard)?, content })
     }
 
-    fn guard(&self, guard: &Guard) -> Result<Option<AnyUnsent>, Fault> {
-        match guard {
-            Guard::Always => Ok(None),
-            Guard::AnyUnsent(leaves) => {
-                let columns = &self.plan.version.columns;
-                let inputs = leaves.iter().map(|leaf| Input::compile(leaf, columns));
-                Ok(Some(AnyUnsent(inputs.collect::<Result<_, _>>()?)))
+    /// Adds what has to hold, so that all of it is asked for.
+    fn guard(&self, guard: &Guard, conditions: &mut Vec<Condition>) -> Result<(), Fault> {
+        let (leaves, any_unsent) = match guard {
+            Guard::Always => return Ok(()),
+            Guard::All(guards) => {
+                return guards.iter().try_for_each(|guard| self.guard(guard, conditions));
             }
-        }
+            Guard::AnyUnsent(leaves) => (leaves, true),
+            Guard::AllSent(leaves) => (leaves, false),
+        };
+        let inputs = leaves.iter().map(|leaf| Input::compile(leaf, self.columns));
+        conditions.push(Condition { inputs: inputs.collect::<Result<_, _>>()?, any_unsent });
+        Ok(())
+    }
+
+    fn conditions(&self, guard: &Guard) -> Result<Box<[Condition]>, Fault> {
+        let mut conditions = Vec::new();
+        self.guard(guard, &mut conditions)?;
+        Ok(conditions.into())
     }
 }
 
-/// A struct as Connect's header converter prints it.
+/// A value as Connect's header converter prints it.
 fn plain_text(shape: &Shape, columns: &[Column]) -> Result<Program<Json>, Fault> {
-    Program::compile(&Json::Header, shape, columns, "a header", (b"", b""))
+    let style = match (&shape.schema.kind, Numbers::of(&shape.schema)) {
+        (Kind::String, _) | (Kind::Bytes, Numbers::Plain) => Json::Plain,
+        _ => Json::Header,
+    };
+    Program::compile(&style, shape, columns, "a header", (b"", b""))
 }
 
 /// Whether a leaf's value is a text of its own.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::testing::{TestParser, column, event};
-use super::{Converter, Converters, DecimalFormat, SchemaIds, TableWriter};
+use super::{Converter, Converters, DecimalFormat, Place, TableWriter};
 use crate::change::{
     BeforeImage, Cell, ChangeKind, ColumnType, Event, Scalar, TableId, TableVersion,
 };
@@ -100,13 +100,7 @@ impl Table {
         };
         let mut kinds = [const { Vec::new() }; 6];
         kinds[kind as usize] = records;
-        TablePlan {
-            version: Arc::new(version),
-            topic: "srv.t".to_owned(),
-            kinds,
-            key_schema: Some(Arc::clone(&self.key)),
-            value_schema: Arc::clone(&self.value),
-        }
+        TablePlan { version: Arc::new(version), kinds }
     }
 }
 
@@ -115,15 +109,15 @@ fn writer(plan: &TablePlan, converter: Converter) -> TableWriter {
 }
 
 fn try_writer(plan: &TablePlan, converter: Converter) -> Result<TableWriter, Fault> {
-    let ids = match converter {
-        Converter::Avro => SchemaIds { key: Some(1), value: Some(0x0102_0304) },
-        Converter::Json { .. } => SchemaIds::default(),
+    let (key, value) = match converter {
+        Converter::Avro => (Some(1), Some(0x0102_0304)),
+        Converter::Json { .. } => (None, None),
     };
-    let mut topics = Vec::new();
-    TableWriter::new(plan, &Converters { key: converter, value: converter }, ids, &mut |topic| {
-        topics.push(topic.to_owned());
-        TopicId(u32::try_from(topics.len()).unwrap())
-    })
+    let places: Vec<_> = (1..)
+        .zip(plan.records())
+        .map(|(topic, _)| Place { topic: TopicId(topic), key, value })
+        .collect();
+    TableWriter::new(plan, &Converters { key: converter, value: converter }, &places)
 }
 
 const SENT: [Cell; 3] = [
@@ -189,7 +183,7 @@ fn a_key_change_is_a_delete_a_tombstone_and_a_create() {
     let table = Table::new();
     let header = |name: &str, leaf| HeaderShape {
         name: name.to_owned(),
-        value: HeaderValue::Struct(table.key_shape(leaf)),
+        value: HeaderValue::Shape(table.key_shape(leaf)),
         guard: Guard::Always,
     };
     let mut delete = table.record(Leaf::Before(0), None);
@@ -253,6 +247,60 @@ fn guards_and_header_expressions_follow_the_row() {
             r#"4.1 2 {"id":7} -"#.to_owned(),
         ]
     );
+}
+
+#[test]
+fn a_header_that_is_one_value_has_no_quotes_and_may_be_null() {
+    let table = Table::new();
+    let mut record = table.record(Leaf::After(0), None);
+    let header = |name: &str, shape: Shape| HeaderShape {
+        name: name.to_owned(),
+        value: HeaderValue::Shape(shape),
+        guard: Guard::Always,
+    };
+    let constant =
+        |literal| Shape { schema: Arc::clone(&table.payload), node: Node::Constant(literal) };
+    record.headers = vec![
+        header("name", value(&table.name, Leaf::After(1), Render::Text)),
+        header("payload", value(&table.payload, Leaf::After(2), Render::Text)),
+        header("lsn", value(&table.clock, Leaf::Source(0), Render::Int64)),
+        header("op", constant(Literal::String("a\"b".to_owned()))),
+        header("none", constant(Literal::Null)),
+    ];
+    let writer = writer(&table.plan(ChangeKind::Update, vec![record]), JSON);
+    let mut batch = Batch::new();
+    let null = [SENT[0], SENT[1], Cell::Null];
+    writer.write(&change(ChangeKind::Update, None, Some(&null)), &mut batch).unwrap();
+    let expect = r#"4.0 1 {"id":7} - name=Bob payload=- lsn=99 op=a"b none=-"#;
+    assert_eq!(written(&batch), [expect]);
+    let unsent = change(ChangeKind::Update, None, Some(&NO_PAYLOAD));
+    let fault = writer.write(&unsent, &mut batch).unwrap_err();
+    assert_eq!(fault.code(), Code::ToastUnavailable);
+    assert!(fault.message().contains("a header"), "{fault}");
+}
+
+#[test]
+fn guards_can_ask_for_several_things() {
+    let table = Table::new();
+    let guarded = |guard| RecordShape { guard, ..table.record(Leaf::After(0), None) };
+    let any = |index| Guard::AnyUnsent(vec![Leaf::After(index)]);
+    let all = |index| Guard::AllSent(vec![Leaf::After(index)]);
+    let records = vec![
+        guarded(all(2)),
+        guarded(Guard::All(vec![any(2), all(1)])),
+        guarded(Guard::All(vec![any(2), any(1), Guard::Always])),
+        guarded(Guard::AllSent(Vec::new())),
+    ];
+    let writer = writer(&table.plan(ChangeKind::Update, records), JSON);
+    let check = |after: &[Cell], expect: &[u32]| {
+        let mut batch = Batch::new();
+        writer.write(&change(ChangeKind::Update, None, Some(after)), &mut batch).unwrap();
+        let topics: Vec<_> = batch.records().iter().map(|record| record.topic.0).collect();
+        assert_eq!(topics, expect);
+    };
+    check(&SENT, &[1, 4]);
+    check(&NO_PAYLOAD, &[2, 4]);
+    check(&[SENT[0], Cell::Unavailable, Cell::Unavailable], &[3, 4]);
 }
 
 #[test]
@@ -353,8 +401,6 @@ fn a_plan_that_contradicts_itself_is_refused() {
     fn record(plan: &mut TablePlan) -> &mut RecordShape {
         &mut plan.kinds[ChangeKind::Update as usize][0]
     }
-    check(&|plan| plan.key_schema = None, "key schema");
-    check(&|plan| plan.value_schema = Arc::clone(&table.key), "plan's schema");
     check(&|plan| record(plan).key = Some(table.key_shape(Leaf::After(3))), "column 3");
     check(
         &|plan| {
@@ -395,8 +441,8 @@ fn an_unregistered_schema_is_refused() {
     let table = Table::new();
     let plan = table.plan(ChangeKind::Update, vec![table.record(Leaf::After(0), None)]);
     let converters = Converters { key: Converter::Avro, value: Converter::Avro };
-    let ids = SchemaIds::default();
-    let fault = TableWriter::new(&plan, &converters, ids, &mut |_| TopicId(0)).unwrap_err();
+    let place = Place { topic: TopicId(0), key: None, value: None };
+    let fault = TableWriter::new(&plan, &converters, &[place]).unwrap_err();
     assert_eq!(fault.code(), Code::Internal);
     assert_eq!(fault.place().table.as_deref(), Some("public.t"));
 }
@@ -476,4 +522,8 @@ fn headers_print_structs_as_connect_does() {
     check(Schema::new(Kind::Bytes), Literal::Bytes(vec![1]), "\"AQ==\"");
     check(Schema::new(Kind::Float64), Literal::Float64(f64::INFINITY), "Infinity");
     check(Schema::new(Kind::String), Literal::String("a\"\\\n".to_owned()), "\"a\\\"\\\\\n\"");
+    let mut out = Vec::new();
+    let (schema, literal) = (Schema::new(Kind::Bytes), Literal::Bytes(vec![1]));
+    super::literal::append_literal(&super::Json::Plain, &schema, &literal, &mut out).unwrap();
+    assert_eq!(out, b"AQ==");
 }

@@ -50,7 +50,7 @@ impl Headers<'_> {
     ) -> Vec<HeaderShape> {
         let mut headers = Vec::new();
         if let Some((name, shape)) = other_key {
-            headers.push(always(name, HeaderValue::Struct(shape)));
+            headers.push(always(name, HeaderValue::Shape(shape)));
         }
         if self.extensions == Extensions::None {
             return headers;

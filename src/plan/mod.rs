@@ -37,7 +37,7 @@ use std::sync::Arc;
 
 use crate::change::{ChangeKind, TableVersion};
 use crate::error::Fault;
-use crate::record::{RecordShape, Schema};
+use crate::record::RecordShape;
 
 pub use control::{ControlOrigin, ControlRecord, Provenance, control_record};
 pub use names::NameAdjustment;
@@ -54,14 +54,9 @@ pub use topics::{table_topic, topic_collisions};
 pub struct TablePlan {
     /// The version that it is compiled from.
     pub version: Arc<TableVersion>,
-    /// The topic of its records.
-    pub topic: String,
-    /// The records that come out of a change, by its kind; none: the operation is skipped.
+    /// The records that come out of a change, by its kind; none: the operation is skipped. Each has
+    /// its topic and its schemas; equal schemas are mostly one and the same.
     pub kinds: [Vec<RecordShape>; ChangeKind::ALL.len()],
-    /// The key's schema; `None`: the table has no key, and keys are null.
-    pub key_schema: Option<Arc<Schema>>,
-    /// The value's schema.
-    pub value_schema: Arc<Schema>,
 }
 
 impl TablePlan {
@@ -77,5 +72,10 @@ impl TablePlan {
     ) -> Result<Self, Fault> {
         let table = version.table.to_string();
         records::compile(version, settings, source).map_err(|fault| fault.at_table(table))
+    }
+
+    /// The records of all kinds, in order.
+    pub fn records(&self) -> impl Iterator<Item = &RecordShape> {
+        self.kinds.iter().flatten()
     }
 }

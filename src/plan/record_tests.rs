@@ -1,6 +1,6 @@
 //! The records of every kind of change; every reader of a value that was not sent.
 
-use super::testing::{column, compile, or, required, table};
+use super::testing::{column, compile, key_schema, or, required, table, value_schema};
 use super::{BeforeUnsent, Extensions, Operation, PlanSettings, TablePlan, UnavailablePolicy};
 use crate::change::{BeforeImage, ChangeKind, ColumnType, TableVersion};
 use crate::error::Code;
@@ -175,7 +175,7 @@ fn an_image_shows_what_was_sent_and_says_what_was_not() {
 #[test]
 fn before_has_a_type_of_its_own_only_where_the_row_has_no_room_for_null() {
     let before_name = |plan: &TablePlan| {
-        let before = &plan.value_schema.fields()[0].schema;
+        let before = &value_schema(plan).fields()[0].schema;
         assert!(before.optional);
         before.name.clone().unwrap()
     };
@@ -184,7 +184,7 @@ fn before_has_a_type_of_its_own_only_where_the_row_has_no_room_for_null() {
     // A change of the identity rule alone does not change the schema.
     let full = plan(with_image(BeforeImage::Full));
     assert_eq!(before_name(&full), own);
-    assert_eq!(full.value_schema, plan(item()).value_schema);
+    assert_eq!(value_schema(&full), value_schema(&plan(item())));
     let filled = plan_with(item(), |s| s.before_unsent = BeforeUnsent::Fill);
     assert_eq!(before_name(&filled), "shop.public.item.Value");
     let nullable = table(
@@ -193,7 +193,7 @@ fn before_has_a_type_of_its_own_only_where_the_row_has_no_room_for_null() {
     );
     assert_eq!(before_name(&plan(nullable)), "shop.public.item.Value");
     let plan = plan(item());
-    let before = plan.value_schema.fields()[0].schema.fields();
+    let before = value_schema(&plan).fields()[0].schema.fields();
     let (id, n) = (&before[0].schema, &before[2].schema);
     assert!(!id.optional && n.optional && n.default.is_none());
 }
@@ -262,7 +262,7 @@ fn the_records_of_a_key_change_name_each_others_keys() {
     let plan = plan(item());
     let records = &plan.kinds[ChangeKind::KeyChange as usize];
     let linked = |record: &RecordShape| match &record.headers[0].value {
-        HeaderValue::Struct(shape) => Some(shape.clone()),
+        HeaderValue::Shape(shape) => Some(shape.clone()),
         HeaderValue::Constant(_) | HeaderValue::Expression(_) => None,
     };
     assert_eq!(linked(&records[0]), records[2].key);
@@ -285,7 +285,7 @@ fn every_reader_of_an_unavailable_value_is_accounted_for() {
             record.value.iter().for_each(|shape| walk(shape, "value", &mut readers));
             for header in &record.headers {
                 match (&header.value, &header.guard) {
-                    (HeaderValue::Struct(shape), Guard::Always) => {
+                    (HeaderValue::Shape(shape), Guard::Always) => {
                         walk(shape, "header", &mut readers);
                     }
                     (
@@ -389,11 +389,11 @@ fn names_are_adjusted_in_schemas_and_not_in_topics() {
         s.schema_names = super::NameAdjustment::Avro;
         s.field_names = super::NameAdjustment::Avro;
     });
-    assert_eq!(plan.topic, "my-shop.public.T_1");
-    let key = plan.key_schema.unwrap();
+    assert!(plan.records().all(|record| record.topic == "my-shop.public.T_1"));
+    let key = key_schema(&plan).unwrap();
     assert_eq!(key.name.as_deref(), Some("my_shop.public.T_1.Key"));
     assert_eq!(key.fields()[0].name, "K_1");
-    assert_eq!(plan.value_schema.name.as_deref(), Some("my_shop.public.T_1.Envelope"));
+    assert_eq!(value_schema(&plan).name.as_deref(), Some("my_shop.public.T_1.Envelope"));
 }
 
 #[test]
@@ -403,5 +403,5 @@ fn a_default_that_cannot_be_shown_is_left_out() {
         vec![required("id", ColumnType::Int32), or("not a number", column("n", ColumnType::Int32))],
     );
     let plan = plan(version);
-    assert_eq!(plan.value_schema.fields()[1].schema.fields()[1].schema.default, None);
+    assert_eq!(value_schema(&plan).fields()[1].schema.fields()[1].schema.default, None);
 }

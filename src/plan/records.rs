@@ -65,8 +65,7 @@ pub(super) fn compile(
         },
     };
     let kinds = ChangeKind::ALL.map(|kind| compiler.records(kind));
-    let value_schema = Arc::clone(&envelope.schema);
-    Ok(TablePlan { topic, kinds, key_schema: key.map(|key| key.schema), value_schema, version })
+    Ok(TablePlan { kinds, version })
 }
 
 fn check_indexes(version: &TableVersion) -> Result<(), Fault> {

@@ -120,6 +120,16 @@ pub(super) fn compile(version: TableVersion, settings: &PlanSettings) -> Result<
     TablePlan::compile(Arc::new(version), settings, &source_block())
 }
 
+/// The schema of the plan's keys, by the first record that has one.
+pub(super) fn key_schema(plan: &TablePlan) -> Option<&Schema> {
+    plan.records().find_map(|record| record.key.as_ref()).map(|shape| &*shape.schema)
+}
+
+/// The schema of the plan's values, by the first record that has one.
+pub(super) fn value_schema(plan: &TablePlan) -> &Schema {
+    &plan.records().find_map(|record| record.value.as_ref()).unwrap().schema
+}
+
 /// A schema in the form in which Connect's JSON converter prints it.
 pub(super) fn connect_json(schema: &Schema) -> Value {
     described(schema, None)

@@ -89,6 +89,10 @@ pub enum Guard {
     Always,
     /// If at least one of these columns was not sent.
     AnyUnsent(Vec<Leaf>),
+    /// If all of these columns were sent.
+    AllSent(Vec<Leaf>),
+    /// If all of these say so.
+    All(Vec<Self>),
 }
 
 /// A header of a record.
@@ -109,8 +113,8 @@ pub enum HeaderValue {
     Constant(String),
     /// Computed, as UTF-8 text.
     Expression(Expression),
-    /// A struct (a record key), written by the header converter.
-    Struct(Shape),
+    /// Anything else (a record key), written by the header converter.
+    Shape(Shape),
 }
 
 /// One record that comes out of a change.

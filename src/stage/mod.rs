@@ -7,6 +7,7 @@
 //! complete ends at a transaction's end; a fault inside a transaction takes back its records and
 //! none of those before; control records go out before the first row of the shape they announce.
 
+mod opening;
 mod services;
 #[cfg(test)]
 mod tests;
@@ -15,12 +16,13 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use self::opening::Opening;
 use crate::change::{Event, TableVersion};
-use crate::convert::{Converter, Converters, SchemaIds, TableWriter};
+use crate::convert::{Converter, Converters, Place, TableWriter};
 use crate::error::{Code, Fault};
 use crate::kafka::{CleanupPolicy, Sender, SizeLimits, Staged, TopicFacts, TopicList};
 use crate::plan::{ControlRecord, PlanSettings, SourceBlock, TablePlan};
-use crate::record::{Batch, Literal, Marks, Record, Schema, Span};
+use crate::record::{Batch, Literal, Marks, Record, RecordShape, Schema, Span};
 
 pub use crate::kafka::{OffsetRecord, TableState};
 pub use services::{Services, Side};
@@ -116,19 +118,49 @@ impl<S: Services> Stage<S> {
 
     async fn open_version(&mut self, version: Arc<TableVersion>) -> Result<OpenTable, Fault> {
         let plan = TablePlan::compile(version, &self.settings.plan, &self.settings.source)?;
-        let facts = self.services.topic(&plan.topic).await?;
-        refuse_null_keys_if_compacted(&plan, &facts)?;
-        self.settings.sizes.learn(self.topics.id(&plan.topic), &facts);
-        let key = match &plan.key_schema {
-            Some(schema) => self.schema_id(&plan.topic, Side::Key, schema).await?,
-            None => None,
-        };
-        let value = self.schema_id(&plan.topic, Side::Value, &plan.value_schema).await?;
-        let topics = self.topics.clone();
-        let ids = SchemaIds { key, value };
-        let writer =
-            TableWriter::new(&plan, &self.settings.converters, ids, &mut |name| topics.id(name))?;
+        let mut opening = Opening::default();
+        let mut places = Vec::new();
+        for record in plan.records() {
+            places.push(self.place(record, &plan, &mut opening).await?);
+        }
+        let writer = TableWriter::new(&plan, &self.settings.converters, &places)?;
         Ok(OpenTable { writer })
+    }
+
+    /// Sees to a record's topic and schemas.
+    async fn place(
+        &mut self,
+        record: &RecordShape,
+        plan: &TablePlan,
+        opening: &mut Opening,
+    ) -> Result<Place, Fault> {
+        let name = record.topic.as_str();
+        let topic = match opening.topic(name) {
+            Some(topic) => topic,
+            None => {
+                let facts = self.services.topic(name).await?;
+                refuse_null_keys_if_compacted(plan, name, &facts)?;
+                let topic = self.topics.id(name);
+                self.settings.sizes.learn(topic, &facts);
+                opening.keep_topic(name, topic);
+                topic
+            }
+        };
+        let mut ids = [None; 2];
+        let sides = [(Side::Key, &record.key), (Side::Value, &record.value)];
+        for (id, (side, shape)) in ids.iter_mut().zip(sides) {
+            let Some(shape) = shape else { continue };
+            *id = match opening.schema_id(topic, side, &shape.schema) {
+                Some(known) => known,
+                None => {
+                    let new = self.schema_id(name, side, &shape.schema).await?;
+                    opening.keep_schema_id(topic, side, &shape.schema, new);
+                    new
+                }
+            };
+        }
+        let [key, value] = ids;
+        Ok(Place { topic, key, value })
     }
 
     async fn schema_id(
@@ -346,16 +378,17 @@ fn publisher_ended() -> Fault {
     Code::KafkaTransaction.fault("the publisher has ended")
 }
 
-fn refuse_null_keys_if_compacted(plan: &TablePlan, facts: &TopicFacts) -> Result<(), Fault> {
-    if !facts.cleanup_policy.is_some_and(CleanupPolicy::needs_key) {
+fn refuse_null_keys_if_compacted(
+    plan: &TablePlan,
+    topic: &str,
+    facts: &TopicFacts,
+) -> Result<(), Fault> {
+    let null_keyed = |record: &RecordShape| record.topic == topic && record.key.is_none();
+    let needs_key = facts.cleanup_policy.is_some_and(CleanupPolicy::needs_key);
+    if !needs_key || !plan.records().any(null_keyed) {
         return Ok(());
     }
-    let null_keyed = plan.kinds.iter().flatten().find(|record| record.key.is_none());
-    if null_keyed.is_none() {
-        return Ok(());
-    }
-    let topic = &plan.topic;
-    Err(if plan.key_schema.is_none() {
+    Err(if plan.records().all(|record| record.key.is_none()) {
         Code::TopicCompacted
             .fault(format!("the table has no key, and topic '{topic}' has cleanup.policy=compact"))
     } else {

@@ -22,6 +22,9 @@ pub(in crate::convert) enum Json {
     /// As `SimpleHeaderConverter` prints a struct: decimals as numbers, Connect's times as
     /// unquoted ISO 8601 texts, control characters as they are.
     Header,
+    /// As `SimpleHeaderConverter` prints a value that is one text or one byte string: without
+    /// quotes, as it is.
+    Plain,
 }
 
 /// Writes one value.
@@ -34,9 +37,16 @@ pub(in crate::convert) struct JsonWriter<'a> {
 
 impl Json {
     fn string(self, text: &str, out: &mut Vec<u8>) {
-        out.push(b'"');
+        self.quote(out);
         self.piece(text, out);
-        out.push(b'"');
+        self.quote(out);
+    }
+
+    /// What stands at either end of a string.
+    fn quote(self, out: &mut Vec<u8>) {
+        if self != Self::Plain {
+            out.push(b'"');
+        }
     }
 
     /// A part of a string's inside.
@@ -44,6 +54,7 @@ impl Json {
         match self {
             Self::Base64 | Self::Numeric => append_escaped(out, text, is_forbidden),
             Self::Header => append_escaped(out, text, |byte| matches!(byte, b'"' | b'\\')),
+            Self::Plain => out.extend_from_slice(text.as_bytes()),
         }
     }
 }
@@ -109,6 +120,11 @@ impl JsonWriter<'_> {
             append_decimal(self.out, start, scale);
         } else {
             append_base64(self.out, start);
+            if self.style == Json::Plain {
+                // The text stands alone: without the quotes at its ends.
+                self.out.pop();
+                self.out.remove(start);
+            }
         }
     }
 
@@ -151,13 +167,13 @@ impl Primitive for JsonWriter<'_> {
     }
 
     fn ascii(&mut self, _length: usize, text: impl Iterator<Item = u8>) {
-        self.out.push(b'"');
+        self.style.quote(self.out);
         self.out.extend(text);
-        self.out.push(b'"');
+        self.style.quote(self.out);
     }
 
     fn begin_text(&mut self) -> usize {
-        self.out.push(b'"');
+        self.style.quote(self.out);
         self.out.len()
     }
 
@@ -166,7 +182,7 @@ impl Primitive for JsonWriter<'_> {
     }
 
     fn end_text(&mut self, _mark: usize) {
-        self.out.push(b'"');
+        self.style.quote(self.out);
     }
 
     fn bytes(&mut self, value: ByteText<'_>) {
