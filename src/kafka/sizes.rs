@@ -193,7 +193,7 @@ mod tests {
         check(
             2000,
             Some(1000),
-            925,
+            927,
             Some(
                 "a record of 1001 bytes for topic 'srv.public.t' exceeds the topic's \
                  max.message.bytes of 1000 bytes",

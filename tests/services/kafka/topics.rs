@@ -2,7 +2,8 @@
 
 use tidegate::error::Code;
 use tidegate::kafka::{
-    CleanupPolicy, ClientKind, ClientProperties, TopicGroup, Topics, topic_pattern,
+    CleanupPolicy, ClientKind, ClientProperties, SizeLimits, Staged, TopicGroup, Topics,
+    topic_pattern,
 };
 
 use super::{Task, add, broker, offset, read, settings, topic_of};
@@ -112,6 +113,35 @@ async fn small_batches_fit_a_topic_with_a_small_limit_and_large_ones_do_not() {
     assert_eq!(fault.code(), Code::RecordTooLarge, "{fault}");
 }
 
+/// The check before staging and the broker draw the line at the same byte.
+#[tokio::test]
+async fn the_size_check_agrees_with_the_broker() {
+    let Some(broker) = broker() else { return };
+    let mut settings = settings(&broker, "sizes", &[]);
+    settings.topic_creation.default.configs = vec![("max.message.bytes".into(), "300000".into())];
+    let topics = Topics::connect(&settings).await.unwrap();
+    let facts = topics.ensure(&topic_of(&settings)).await.unwrap();
+    let mut task = Task::start(&settings).await;
+    let mut limits = SizeLimits::new(&settings);
+    limits.learn(task.topic, &facts);
+    let one = |len: usize| {
+        let mut batch = tidegate::record::Batch::new();
+        add(&mut batch, task.topic, Some(b"key"), Some(&vec![b'x'; len]), &[("h", Some(b"v"))]);
+        batch
+    };
+    let fits = |len: &usize| limits.check(&one(*len), 0..1, &task.list).is_ok();
+    let largest = (299_000..300_000).take_while(fits).last().unwrap();
+    let (fitting, refused) = (one(largest), one(largest + 1));
+    let fault = limits.check(&refused, 0..1, &task.list).unwrap_err();
+    assert!(fault.message().contains("300001 bytes"), "{fault}");
+    let records = |batch, text| Staged::Records { batch, offset: offset(text), complete: true };
+    task.send(records(fitting, "1")).await;
+    task.flush().await.unwrap();
+    task.send(records(refused, "2")).await;
+    let fault = task.publisher.ended().await.unwrap_err();
+    assert_eq!(fault.code(), Code::RecordTooLarge, "{fault}");
+}
+
 #[tokio::test]
 async fn wrong_credentials_are_told_at_once() {
     if broker().is_none() {
@@ -154,7 +184,7 @@ async fn keys_go_where_javas_client_sends_them() {
     for (key, _) in keys {
         add(&mut batch, task.topic, Some(key), Some(b"v"), &[]);
     }
-    task.send(super::Staged::Records { batch, offset: offset("1"), complete: true }).await;
+    task.send(Staged::Records { batch, offset: offset("1"), complete: true }).await;
     task.flush().await.unwrap();
     let read = read(&settings, &topic_of(&settings), "read_committed").await;
     for (key, partition) in keys {
