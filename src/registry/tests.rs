@@ -122,7 +122,7 @@ async fn read(stream: &mut TcpStream) -> Option<String> {
 fn settings(addresses: &[&str]) -> Settings {
     let addresses = addresses.iter().map(|address| Address::parse(address).unwrap()).collect();
     Settings {
-        request_timeout: Duration::from_millis(200),
+        request_timeout: Duration::from_secs(20),
         retry_for: Some(Duration::from_secs(20)),
         first_delay: Duration::from_millis(1),
         longest_delay: Duration::from_millis(4),
@@ -159,11 +159,7 @@ async fn a_schema_is_registered_once_and_its_id_remembered() {
 async fn concurrent_callers_share_one_request() {
     let (sign, signed) = oneshot::channel();
     let fake = Fake::start(vec![Answer::After(signed, 7)]).await;
-    let registry = Registry::new(Settings {
-        request_timeout: Duration::from_secs(20),
-        ..settings(&[&format!("http://{}", fake.address)])
-    });
-    let registry = registry.unwrap();
+    let registry = fake.registry();
     let callers: Vec<_> = (0..8)
         .map(|_| {
             let registry = registry.clone();
@@ -193,7 +189,12 @@ async fn whatever_may_heal_is_asked_again() {
         id(7),
     ])
     .await;
-    let registry = fake.registry();
+    // Long enough for an answer on a busy machine, for the one that never comes is waited for.
+    let registry = Registry::new(Settings {
+        request_timeout: Duration::from_secs(1),
+        ..settings(&[&format!("http://{}", fake.address)])
+    });
+    let registry = registry.unwrap();
     let mut waiting = registry.waiting();
     let asked = tokio::spawn({
         let registry = registry.clone();
