@@ -81,9 +81,9 @@ async fn told_to_stop(stop: &mut watch::Receiver<bool>) {
 async fn settle<S: Services>(stage: &mut Stage<S>, fault: &Fault) {
     let outcome = match fault.fate() {
         Fate::Halt => stage.fail(fault.clone()).await,
+        // the open transaction is not committed half: with the queue's end it is withdrawn
         Fate::Retry => {
-            let stored = tokio::time::timeout(FAREWELL, stage.store(None)).await;
-            stored.unwrap_or(Ok(()))
+            tokio::time::timeout(FAREWELL, stage.hand_over()).await.unwrap_or(Ok(()))
         }
     };
     if let Err(other) = outcome {
@@ -293,7 +293,8 @@ impl<'a, S: Services> Course<'a, S> {
             }
             publishing.stage.hand_over().await?;
         }
-        publishing.stage.store(None).await
+        // the publisher commits what is complete when the queue ends
+        publishing.stage.hand_over().await
     }
 }
 

@@ -103,7 +103,9 @@ impl<'a, S: Services> Publishing<'a, S> {
 
     /// Where a description that arrives now takes effect.
     pub(super) const fn place(&self, sequence: u64) -> Place {
-        Place { commit: self.commit, sequence }
+        // a description in a transaction that Kafka has is the one that holds where the stream resumes
+        let commit = if self.commit.0 < self.resume.0 { self.resume } else { self.commit };
+        Place { commit, sequence }
     }
 
     fn begin(&mut self, transaction: &Transaction) {
