@@ -142,6 +142,9 @@ class Broker:
             "share.coordinator.state.topic.replication.factor": copies,
             "share.coordinator.state.topic.min.isr": (copies + 1) // 2,
             "group.initial.rebalance.delay.ms": 0,
+            # A broker that was killed is let in again when its old session is over.
+            "broker.session.timeout.ms": 2000,
+            "broker.heartbeat.interval.ms": 500,
             # Smaller than the default, which alone would take half of the heap.
             "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
         }
@@ -157,9 +160,9 @@ class Broker:
 
 
 def _java(main: str, *arguments: str) -> list[str]:
-    options = ["-Xms256m", "-Xmx512m", "-XX:+UseG1GC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-               "-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"]
-    return [fetch.java(), *options, "-cp", f"{_jars()}/*", main, *arguments]
+    logging = {"defaultLogLevel": "warn", "showDateTime": "true", "dateTimeFormat": "HH:mm:ss.SSS"}
+    options = [f"-Dorg.slf4j.simpleLogger.{key}={value}" for key, value in logging.items()]
+    return [*fetch.java("-Xms256m", "-Xmx512m", *options), "-cp", f"{_jars()}/*", main, *arguments]
 
 
 def _jars() -> Path:

@@ -103,14 +103,19 @@ class Process:
 
 
 def require_free_port(port: int, what: str, variable: str) -> None:
-    """Refuse to start on a port that somebody else has."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError as error:
-            raise StackError(f"port {port} for {what} is taken ({error.strerror}); if a stack of another checkout has "
-                             f"it, run `make down` there, or choose another port with {variable}=N") from error
+    """Refuse to start on a port that somebody else has. One that a dying process still holds is waited for."""
+    deadline = time.monotonic() + 5
+    while True:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+                return
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    raise StackError(f"port {port} for {what} is taken ({error.strerror}); if a stack of another checkout "
+                                     f"has it, run `make down` there, or choose another port with {variable}=N") from error
+        time.sleep(0.1)
 
 
 def tail(path: Path, lines: int = 20) -> str:

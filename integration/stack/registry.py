@@ -48,7 +48,7 @@ class Registry:
             "QUARKUS_LOG_LEVEL": "WARN",
             "REGISTRY_DATASOURCE_URL": f"jdbc:h2:file:{self.directory}/schemas;DB_CLOSE_DELAY=-1",
         }
-        command = [fetch.java(), "-Xmx192m", "-jar", _program()]
+        command = [*fetch.java("-Xmx192m"), "-jar", _program()]
         self.process.launch(command, self.port, env=env, cwd=self.directory)
 
     def wait(self) -> None:
