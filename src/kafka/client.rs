@@ -34,6 +34,9 @@ pub(super) const BATCH_SIZE: usize = 256 << 10;
 /// is empty, so waiting longer only delays them.
 const LINGER: &str = "1";
 
+/// How long trouble with a connection is brought together with what fails later.
+const RECENT: Duration = Duration::from_secs(30);
+
 /// Reads the clock. Nothing below this module decides by time that was not handed to it.
 #[expect(clippy::disallowed_methods, reason = "the publisher's thread is a driver")]
 pub(super) fn clock() -> Instant {
@@ -47,13 +50,22 @@ pub(super) struct Events(Mutex<Seen>);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     /// The last trouble with a broker's connection.
-    pub(super) broker: Option<String>,
+    pub(super) broker: Option<Trouble>,
     /// A refusal of credentials.
     pub(super) authentication: Option<String>,
     /// Why the current transaction failed, in librdkafka's words.
     pub(super) transaction: Option<String>,
     /// The first record that could not be delivered.
     pub(super) delivery: Option<DeliveryFailure>,
+}
+
+/// Trouble with a broker's connection.
+#[derive(Clone, Debug)]
+pub(super) struct Trouble {
+    at: Instant,
+    pub(super) reason: String,
+    /// Whether the encrypted connection itself was refused.
+    is_tls: bool,
 }
 
 /// A record that could not be delivered.
@@ -63,6 +75,14 @@ pub(super) struct DeliveryFailure {
     pub(super) error: RDKafkaErrorCode,
     /// Bytes of key and value.
     pub(super) size: usize,
+}
+
+impl Seen {
+    /// Trouble with a broker's connection that may have to do with a fault that is met now.
+    pub(super) fn recent_trouble(&self) -> Option<String> {
+        let recent = self.broker.as_ref().filter(|trouble| clock() < trouble.at + RECENT);
+        recent.map(|trouble| trouble.reason.clone())
+    }
 }
 
 impl Events {
@@ -87,9 +107,10 @@ impl Events {
     /// A fault for a cluster that does not answer, with the broker's last error.
     pub(super) fn unreachable(&self, servers: &str, attempted: &str) -> Fault {
         let seen = self.lock();
-        let reason = seen.broker.as_deref().unwrap_or("no answer in time");
-        Code::KafkaUnreachable
-            .fault(format!("{attempted}: bootstrap.servers '{servers}' gave: {reason}"))
+        let is_tls = seen.broker.as_ref().is_some_and(|trouble| trouble.is_tls);
+        let code = if is_tls { Code::KafkaAuthentication } else { Code::KafkaUnreachable };
+        let reason = seen.broker.as_ref().map_or("no answer in time", |trouble| &trouble.reason);
+        code.fault(format!("{attempted}: bootstrap.servers '{servers}' gave: {reason}"))
     }
 
     fn lock(&self) -> MutexGuard<'_, Seen> {
@@ -120,15 +141,15 @@ impl ClientContext for Events {
     fn error(&self, error: KafkaError, reason: &str) {
         tracing::debug!(%error, reason, "the Kafka client reports");
         let mut seen = self.lock();
-        match faults::code_of(&error) {
-            // "n/n brokers are down" says less than what came before it.
-            Some(RDKafkaErrorCode::AllBrokersDown) => {
-                seen.broker.get_or_insert_with(|| reason.to_owned());
-            }
-            Some(code) if faults::definite(code) == Some(Code::KafkaAuthentication) => {
-                seen.authentication = Some(reason.to_owned());
-            }
-            _ => seen.broker = Some(reason.to_owned()),
+        let code = faults::code_of(&error);
+        if code.and_then(faults::definite) == Some(Code::KafkaAuthentication) {
+            seen.authentication = Some(reason.to_owned());
+            return;
+        }
+        // "n/n brokers are down" says less than what came before it.
+        if code != Some(RDKafkaErrorCode::AllBrokersDown) || seen.broker.is_none() {
+            let is_tls = code == Some(RDKafkaErrorCode::SSL);
+            seen.broker = Some(Trouble { at: clock(), reason: reason.to_owned(), is_tls });
         }
     }
 }
@@ -314,7 +335,8 @@ impl Question<'_> {
                 return Err(code.fault(self.attempted).caused_by(&error));
             }
             if clock() >= deadline {
-                return Err(self.events.unreachable(self.servers, self.attempted));
+                let fault = self.events.unreachable(self.servers, self.attempted);
+                return Err(fault.caused_by(&error));
             }
         }
     }

@@ -30,6 +30,8 @@ pub(super) const fn definite(error: Kafka) -> Option<Code> {
         // A compacted topic refuses a record without a key with this code (KIP-467).
         Kafka::InvalidRecord => Some(Code::TopicCompacted),
         Kafka::InvalidTransactionTimeout => Some(Code::ConfigInvalid),
+        // The name itself is not legal.
+        Kafka::InvalidTopic => Some(Code::TopicCreation),
         _ => None,
     }
 }

@@ -294,8 +294,8 @@ impl<'a> Partition<'a> {
         if clock() < progress + self.settings.request_timeout {
             return Ok(());
         }
-        let seen = self.consumer.context().seen().broker;
-        let reason = seen.unwrap_or_else(|| "nothing came".to_owned());
+        let trouble = self.consumer.context().seen().recent_trouble();
+        let reason = trouble.unwrap_or_else(|| "nothing came".to_owned());
         Err(Code::OffsetUnreadable.fault(format!(
             "'{}' partition {} was not read to its end in time: {reason}",
             self.topic, self.number

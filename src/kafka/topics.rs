@@ -4,7 +4,7 @@
 //! created, what does it accept. Knows no source. **Invariants:** a topic is created by the
 //! connector's rules or not at all (never by merely asking for it); every wait has a limit.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -128,8 +128,9 @@ impl Topics {
     /// As for one.
     pub async fn ensure_all(&self, topics: &[&str]) -> Result<Vec<TopicFacts>, Fault> {
         let mut found = self.look_up(topics).await?;
-        let missing: Vec<&str> =
-            topics.iter().copied().filter(|topic| !found.contains_key(*topic)).collect();
+        let is_missing = |topic: &&str| !found.contains_key(*topic);
+        let missing: Vec<&str> = topics.iter().copied().filter(is_missing).collect();
+        let created: HashSet<&str> = missing.iter().copied().collect();
         if let Some(topic) = missing.first() {
             let creation = &self.settings.topic_creation;
             if !creation.enabled {
@@ -142,7 +143,7 @@ impl Topics {
         }
         let mut facts = self.describe_found(topics, &found).await?;
         for (topic, facts) in topics.iter().zip(&mut facts) {
-            facts.created = missing.contains(topic);
+            facts.created = created.contains(topic);
             self.check_batches(topic, facts)?;
         }
         Ok(facts)
@@ -226,6 +227,7 @@ impl Topics {
         let probe = Arc::clone(&self.handles()?.probe);
         let settings = self.settings.clone();
         blocking(move || {
+            let wanted: HashSet<&str> = topics.iter().map(String::as_str).collect();
             let mut found = HashMap::new();
             let questions: Vec<Option<&str>> = if topics.len() > FEW {
                 vec![None]
@@ -239,7 +241,7 @@ impl Topics {
                 );
                 found.extend(client::ask(&probe, &settings, &attempted, |timeout| {
                     let metadata = probe.fetch_metadata(topic, timeout)?;
-                    existing(&metadata, &topics)
+                    existing(&metadata, &wanted)
                 })?);
             }
             Ok(found)
@@ -300,7 +302,11 @@ impl Topics {
         if let Ok(brokers) = self.broker_count().await {
             text.push_str(&format!(" on a cluster of {brokers} brokers"));
         }
-        code.fault(text).at_table(topic).caused_by(&error)
+        let fault = code.fault(text).at_table(topic).caused_by(&error);
+        if code == Code::KafkaAuthorization {
+            return fault.hint(format!("Grant Create on topic '{topic}', or create it."));
+        }
+        fault
     }
 
     async fn broker_count(&self) -> Result<usize, Fault> {
@@ -382,11 +388,14 @@ impl Topics {
 }
 
 /// Partitions of those topics that exist and are wanted.
-fn existing(metadata: &Metadata, wanted: &[String]) -> Result<HashMap<String, i32>, KafkaError> {
+fn existing(
+    metadata: &Metadata,
+    wanted: &HashSet<&str>,
+) -> Result<HashMap<String, i32>, KafkaError> {
     let mut found = HashMap::new();
     for topic in metadata.topics() {
         let name = topic.name();
-        if !wanted.iter().any(|wanted| wanted == name) {
+        if !wanted.contains(name) {
             continue;
         }
         // The list of partitions must not be touched if there is an error: it has no memory then.

@@ -243,7 +243,8 @@ impl Transactions {
 
     fn too_long(&self, opened: Instant) -> Fault {
         let seen = self.events().seen();
-        let reason = seen.transaction.or(seen.broker).unwrap_or_else(|| "no error seen".to_owned());
+        let trouble = seen.recent_trouble();
+        let reason = seen.transaction.or(trouble).unwrap_or_else(|| "no error seen".to_owned());
         Code::TransactionTooLong.fault(format!(
             "the Kafka transaction is open for {} s, transaction.timeout.ms is {} s; the client's \
              last words: {reason}",
@@ -259,7 +260,8 @@ impl Transactions {
         }
         let seen = self.events().seen();
         let mut text = attempted.to_owned();
-        for reason in [seen.transaction, seen.broker].into_iter().flatten() {
+        let trouble = seen.recent_trouble();
+        for reason in [seen.transaction, trouble].into_iter().flatten() {
             text.push_str(": ");
             text.push_str(&reason);
         }

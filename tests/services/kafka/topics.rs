@@ -1,5 +1,7 @@
 //! Topics: created by rule, described, refused with the broker's reason.
 
+use std::collections::HashSet;
+
 use tidegate::error::Code;
 use tidegate::kafka::{
     CleanupPolicy, ClientKind, ClientProperties, SizeLimits, Staged, TopicGroup, Topics,
@@ -68,6 +70,10 @@ async fn refusals_name_the_topic_and_the_reason() {
     let text = fault.to_string();
     assert!(text.contains(&topic) && text.contains("eplication factor"), "{text}");
     let fault = Topics::connect(&settings).await.unwrap().try_creation(&topic).await.unwrap_err();
+    assert_eq!(fault.code(), Code::TopicCreation, "{fault}");
+
+    let topics = Topics::connect(&settings).await.unwrap();
+    let fault = topics.ensure("no topic!").await.unwrap_err();
     assert_eq!(fault.code(), Code::TopicCreation, "{fault}");
 
     settings.topic_creation.enabled = false;
@@ -187,9 +193,17 @@ async fn keys_go_where_javas_client_sends_them() {
     task.send(Staged::Records { batch, offset: offset("1"), complete: true }).await;
     task.flush().await.unwrap();
     let read = read(&settings, &topic_of(&settings), "read_committed").await;
+    for number in 0..40 {
+        task.transaction(&number.to_string()).await;
+        task.flush().await.unwrap();
+    }
     for (key, partition) in keys {
         let record = read.iter().find(|record| record.key.as_deref() == Some(key)).unwrap();
         assert_eq!(record.partition, partition, "{key:?}");
     }
+    let read = super::read(&settings, &topic_of(&settings), "read_committed").await;
+    let spread: HashSet<i32> =
+        read.iter().filter(|record| record.key.is_none()).map(|record| record.partition).collect();
+    assert!(spread.len() > 2, "records without key went to {spread:?}");
     task.finish().await.unwrap();
 }
