@@ -106,6 +106,19 @@ impl Cluster {
         self.run("pg_ctl", &["-D", &data, "-l", &log.to_string_lossy(), "-w", "restart"]);
     }
 
+    /// Lets it start as a standby that has no primary.
+    pub(super) fn restart_as_standby(&self) {
+        fs::write(self.directory.join("data/standby.signal"), "").expect("written");
+        self.give_away();
+        self.restart_with("");
+    }
+
+    /// Ends recovery: a new timeline begins.
+    pub(super) fn promote(&self) {
+        let data = self.directory.join("data");
+        self.run("pg_ctl", &["-D", &data.to_string_lossy(), "-w", "promote"]);
+    }
+
     fn run(&self, program: &str, arguments: &[&str]) {
         let mut command = Command::new(self.binaries.join(program));
         command.args(arguments).current_dir(&self.directory);

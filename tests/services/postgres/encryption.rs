@@ -158,6 +158,20 @@ async fn every_method_authenticates_and_refuses_a_wrong_password() {
 }
 
 #[tokio::test]
+async fn unix_sockets_are_never_encrypted() {
+    let access = "";
+    let Some(cluster) = Cluster::start("unix", "", access, |_| {}).await else { return };
+    let mut settings = cluster.settings("postgres", "");
+    settings.host = cluster.directory.to_str().expect("a path in UTF-8").to_owned();
+    settings.sslmode = SslMode::VerifyFull;
+    assert!(!is_encrypted(&settings).await.expect("connected"));
+    settings.port += 1;
+    let fault = is_encrypted(&settings).await.expect_err("no such socket");
+    assert_eq!(fault.code(), Code::SourceUnreachable);
+    assert!(fault.message().contains(".s.PGSQL."), "{fault}");
+}
+
+#[tokio::test]
 async fn client_certificates_are_presented() {
     let Some(cluster) = cluster("client_certificates").await else { return };
     let mut settings = cluster.settings("by_cert", "");

@@ -349,3 +349,46 @@ async fn slots_that_the_server_gave_up_are_lost_for_good() {
     let start = replication.start_replication("s", created.consistent_point, &options).await;
     assert_eq!(start.expect_err("lost").code(), Code::SlotLost);
 }
+
+#[tokio::test]
+async fn promotions_are_followed_on_a_real_history() {
+    use tidegate::sources::postgres::offset::{Offset, Phase};
+    use tidegate::sources::postgres::slot::{check_gap, examine};
+    use tidegate::sources::postgres::wire::Lsn;
+    let access = "host all postgres 127.0.0.1/32 trust\n";
+    let Some(cluster) = Cluster::start("promoted", "", access, |_| {}).await else { return };
+    cluster.execute("CREATE TABLE good (id int PRIMARY KEY)").await;
+    let connection = cluster.settings("postgres", "");
+    let identify = async || {
+        let mut replication =
+            Connection::open(&connection, Purpose::Replication).await.expect("open");
+        replication.identify_system().await.expect("an identity")
+    };
+    let before = identify().await;
+    cluster.restart_as_standby();
+    let mut settings = source_settings(&connection, "s", "p");
+    settings.tables = filter(&[r"public\.good"]);
+    assert!(faults(&settings).await.contains(&"SOURCE-STANDBY -".to_owned()));
+    cluster.promote();
+    let after = identify().await;
+    assert_eq!((before.timeline, after.timeline), (1, 2));
+    let mut replication = Connection::open(&connection, Purpose::Replication).await.expect("open");
+    let created = replication.create_slot("s", false).await.expect("created");
+    let mut verdict = async |end: Lsn| {
+        let offset = Offset {
+            system_id: before.system_id,
+            timeline: before.timeline,
+            slot: "s".to_owned(),
+            nonce: 0,
+            phase: Phase::Streaming { end },
+            inside: None,
+            settings_fingerprint: 0,
+            publication_fingerprint: 0,
+        };
+        let standing = examine(&mut replication, "s", Some(&offset)).await.expect("examined");
+        check_gap(&offset, &standing).err().map(|fault| fault.code())
+    };
+    // On shared history, but the slot is younger; and beyond the switch.
+    assert_eq!(verdict(before.flushed).await, Some(Code::SlotGap));
+    assert_eq!(verdict(created.consistent_point).await, Some(Code::SourceDiverged));
+}

@@ -107,6 +107,7 @@ impl Connection {
     async fn reach(settings: &ConnectionSettings, purpose: Purpose) -> Result<Self, Fault> {
         let config = match settings.sslmode {
             SslMode::Disable => None,
+            _ if socket::is_local(settings) => None,
             _ => Some(tls::client_config(settings).await?),
         };
         let mut earlier: Option<Fault> = None;

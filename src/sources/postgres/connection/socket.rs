@@ -102,6 +102,11 @@ pub(super) fn endpoint(settings: &ConnectionSettings) -> String {
     unix_path(settings).unwrap_or_else(|| format!("{}:{}", settings.host, settings.port))
 }
 
+/// Whether the server is reached over a Unix socket.
+pub(super) fn is_local(settings: &ConnectionSettings) -> bool {
+    unix_path(settings).is_some()
+}
+
 /// libpq takes a host that begins with a slash for the directory of a Unix socket, and never
 /// encrypts on one.
 fn unix_path(settings: &ConnectionSettings) -> Option<String> {
