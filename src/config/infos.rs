@@ -25,6 +25,25 @@ pub struct Validation {
     pub configs: Vec<ConfigInfo>,
 }
 
+impl Validation {
+    /// Adds a fault that only the live services could tell to the key that it is about.
+    pub fn blame(&mut self, key: &str, error: String) {
+        self.error_count += 1;
+        match self.configs.iter_mut().find(|info| info.value.name == key) {
+            Some(info) => info.value.errors.push(error),
+            None => self.configs.push(ConfigInfo {
+                definition: None,
+                value: ConfigValue {
+                    name: key.to_owned(),
+                    value: None,
+                    recommended_values: Vec::new(),
+                    errors: vec![error],
+                },
+            }),
+        }
+    }
+}
+
 /// One key of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigInfo {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::store::{Kept, Store};
 use super::{ConnectorInfo, ConnectorStatus, HerderError};
-use crate::config::ConnectorConfig;
+use crate::config::{ConnectorConfig, Validation};
 use crate::error::Fault;
 use crate::worker::{Runtime, Target, TaskHandle, TaskState};
 
@@ -103,9 +103,9 @@ impl Standalone {
         })
     }
 
-    /// All faults of a configuration.
-    pub async fn validate(&self, config: &ConnectorConfig) -> Vec<Fault> {
-        self.runtime.validate(config).await
+    /// Every key of a configuration with its value and faults.
+    pub async fn describe(&self, config: &ConnectorConfig) -> Validation {
+        self.runtime.describe(config).await
     }
 
     /// Creates a connector.

@@ -6,6 +6,7 @@
 mod answers;
 mod body;
 mod connectors;
+mod plugins;
 
 use std::sync::Arc;
 
@@ -44,7 +45,7 @@ pub struct Identity {
 
 /// The whole API.
 pub fn router(api: Api) -> Router {
-    let routes: [(&str, MethodRouter<Api>); 12] = [
+    let routes: [(&str, MethodRouter<Api>); 15] = [
         ("/connectors", get(connectors::list).post(connectors::create)),
         ("/connectors/{name}", get(connectors::info).delete(connectors::delete)),
         (
@@ -59,6 +60,9 @@ pub fn router(api: Api) -> Router {
         ("/connectors/{name}/tasks", get(connectors::tasks)),
         ("/connectors/{name}/tasks/{task}/status", get(connectors::task_status)),
         ("/connectors/{name}/tasks/{task}/restart", post(connectors::restart_task)),
+        ("/connector-plugins", get(plugins::list)),
+        ("/connector-plugins/{plugin}/config", get(plugins::config)),
+        ("/connector-plugins/{plugin}/config/validate", put(plugins::validate)),
         ("/health", get(health)),
     ];
     let mut router = Router::new().route("/", get(root));

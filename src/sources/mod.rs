@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::config::{Table, Values};
-use crate::error::Fault;
+use crate::error::{Code, Fault};
 use crate::plan::SourceBlock;
 use crate::stage::{OffsetRecord, Services, Stage, TableState};
 
@@ -56,6 +56,17 @@ impl SourceSettings {
     pub async fn check(&self) -> Vec<Fault> {
         match self {
             Self::Postgres(settings) => Box::pin(postgres::check(settings)).await,
+        }
+    }
+
+    /// The configuration key that a fault of the live check is about.
+    pub const fn blamed_key(&self, code: Code) -> &'static str {
+        match code {
+            Code::RegistryUnreachable | Code::RegistryRefused => "value.converter",
+            Code::KafkaUnreachable | Code::KafkaAuthentication | Code::KafkaAuthorization => "name",
+            _ => match self {
+                Self::Postgres(_) => postgres::keys::blamed_key(code),
+            },
         }
     }
 

@@ -11,7 +11,9 @@ use super::lifecycle::{Backoff, Target};
 use super::run::run;
 use super::services::Registries;
 use super::task::TaskHandle;
-use crate::config::{ConfigFault, ConnectorConfig, TypedConnector, WorkerConfig};
+use crate::config::{
+    ConfigFault, ConnectorConfig, TypedConnector, Validation, WorkerConfig, validate,
+};
 use crate::error::Fault;
 use crate::kafka::{ClientKind, ClientProperties, Topics, cluster_id};
 
@@ -23,6 +25,9 @@ pub trait Runtime: Send + Sync + std::fmt::Debug + 'static {
     /// All faults of a configuration, those included that only the live services can tell. Leaves
     /// nothing behind.
     fn validate<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Vec<Fault>>;
+
+    /// Every key of the configuration's class with its value and faults, as a form shows them.
+    fn describe<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Validation>;
 
     /// Starts the connector's task.
     ///
@@ -85,6 +90,19 @@ impl Runtime for Worker {
                 Ok(connector) => self.validate_live(&connector).await,
                 Err(faults) => faults.iter().map(ConfigFault::to_fault).collect(),
             }
+        })
+    }
+
+    fn describe<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Validation> {
+        Box::pin(async move {
+            let mut validation = validate(config, &self.config);
+            if let Ok(connector) = TypedConnector::parse(config, &self.config) {
+                for fault in self.validate_live(&connector).await {
+                    let key = connector.source.blamed_key(fault.code());
+                    validation.blame(key, fault.to_string());
+                }
+            }
+            validation
         })
     }
 

@@ -20,7 +20,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("config", &["error", "plan", "convert", "registry", "kafka", "sources"]),
     ("worker", &["error", "config", "plan", "convert", "registry", "kafka", "stage", "sources"]),
     ("herder", &["error", "config", "worker"]),
-    ("rest", &["error", "config", "herder", "worker"]),
+    ("rest", &["error", "config", "herder", "worker", "sources"]),
     (
         "cli",
         &["error", "config", "convert", "registry", "kafka", "worker", "herder", "rest", "sources"],

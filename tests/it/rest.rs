@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tidegate::config::ConnectorConfig;
+use tidegate::config::{ConnectorConfig, Validation};
 use tidegate::error::{Code, Fault};
 use tidegate::herder::{Standalone, Store};
 use tidegate::rest::{Api, Identity, router};
@@ -26,6 +26,17 @@ impl Runtime for Idle {
                 ]
             };
             config.get("bad").map(bad).unwrap_or_default()
+        })
+    }
+
+    fn describe<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Validation> {
+        Box::pin(async move {
+            let mut validation =
+                Validation { error_count: 0, groups: vec!["Common"], configs: Vec::new() };
+            for fault in self.validate(config).await {
+                validation.blame("bad", fault.to_string());
+            }
+            validation
         })
     }
 
@@ -254,5 +265,27 @@ async fn a_failed_task_shows_its_trace_and_connectors_survive_the_worker() {
     let all = again.get("/connectors?expand=status&expand=info").await.json();
     assert_eq!(all["f"]["info"]["config"], json!({"fail": "1", "name": "f"}));
     assert_eq!(all["p"]["status"]["connector"]["state"], "PAUSED");
+    std::fs::remove_dir_all(&server.directory).unwrap();
+}
+
+#[tokio::test]
+async fn a_configuration_can_be_judged_without_being_submitted() {
+    let server = Server::start("validate").await;
+    let plugins = server.get("/connector-plugins/").await.json();
+    let class = "io.debezium.connector.postgresql.PostgresConnector";
+    assert_eq!(plugins, json!([{"class": class, "type": "source", "version": "1.2.3"}]));
+    let path = format!("/connector-plugins/{class}/config/validate");
+    let answer = server.json("PUT", &path, &json!({"bad": 1})).await;
+    assert_eq!(answer.status, 200);
+    let body = answer.json();
+    assert_eq!((&body["name"], &body["error_count"]), (&json!(class), &json!(2)));
+    assert_eq!(body["configs"][0]["value"]["errors"].as_array().unwrap().len(), 2);
+    let other = json!({"connector.class": "Other"});
+    assert_eq!(server.json("PUT", &path, &other).await.status, 400);
+    let unknown = "/connector-plugins/Nothing/config/validate";
+    assert_eq!(server.json("PUT", unknown, &json!({})).await.status, 404);
+    let keys = server.get("/connector-plugins/Postgres/config").await.json();
+    let hostname = keys.as_array().unwrap().iter().find(|key| key["name"] == "database.hostname");
+    assert_eq!(hostname.unwrap()["required"], true);
     std::fs::remove_dir_all(&server.directory).unwrap();
 }

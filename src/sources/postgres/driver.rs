@@ -82,9 +82,7 @@ async fn settle<S: Services>(stage: &mut Stage<S>, fault: &Fault) {
     let outcome = match fault.fate() {
         Fate::Halt => stage.fail(fault.clone()).await,
         // the open transaction is not committed half: with the queue's end it is withdrawn
-        Fate::Retry => {
-            tokio::time::timeout(FAREWELL, stage.hand_over()).await.unwrap_or(Ok(()))
-        }
+        Fate::Retry => tokio::time::timeout(FAREWELL, stage.hand_over()).await.unwrap_or(Ok(())),
     };
     if let Err(other) = outcome {
         tracing::debug!(error = %other, "the publisher ended first");

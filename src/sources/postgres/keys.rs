@@ -226,6 +226,26 @@ keys! {
     refused {}
 }
 
+/// The key that a fault of the live check is about.
+pub(crate) const fn blamed_key(code: Code) -> &'static str {
+    match code {
+        Code::SourceAuthentication | Code::ReplicationPermission => USER.name,
+        Code::SourceDatabaseMissing | Code::ServerEncoding => DBNAME.name,
+        Code::SourceTls => SSLMODE.name,
+        Code::TableMissing | Code::TableUnsupported | Code::SourceReplicaIdentity => {
+            TABLE_INCLUDE.name
+        }
+        Code::PublicationMissing | Code::PublicationChanged => PUBLICATION_NAME.name,
+        Code::SlotMissing
+        | Code::SlotMismatch
+        | Code::SlotGap
+        | Code::SlotLost
+        | Code::SlotActive
+        | Code::SlotHeadroom => SLOT_NAME.name,
+        _ => HOSTNAME.name,
+    }
+}
+
 /// Reads the source's settings. After a fault the result is of no use; the faults are in `values`.
 pub fn parse(values: &mut Values<'_>, connector: &str) -> Settings {
     Settings {
