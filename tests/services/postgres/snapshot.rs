@@ -285,3 +285,28 @@ async fn a_slot_that_is_in_use_is_waited_for() {
     outcome.expect("attached").stop(Duration::from_secs(10)).await.expect("stopped");
     database.remove().await;
 }
+
+#[tokio::test]
+async fn a_temporary_slot_lives_until_its_session_drops_it() {
+    use tidegate::sources::postgres::connection::StreamOptions;
+    let Some(database) = Database::create("temporary").await else { return };
+    database.execute("CREATE TABLE t (id int); CREATE PUBLICATION p FOR TABLE t").await;
+    let slot = "tidegate_test_temporary";
+    let mut connection =
+        Connection::open(&database.settings, Purpose::Replication).await.expect("open");
+    connection.create_slot(slot, false).await.expect("created");
+    let mut other = Connection::open(&database.settings, Purpose::Replication).await.expect("open");
+    for name in ["tidegate_test_temporary_a", "tidegate_test_temporary_b"] {
+        other.create_slot(name, true).await.expect("created");
+    }
+    // What is not dropped would keep the server's log for as long as the stream lives.
+    other.drop_slot("tidegate_test_temporary_a").await.expect("dropped");
+    let options = StreamOptions { publication: "p", messages: false };
+    let stream = other.start_replication(slot, Lsn::ZERO, &options).await.expect("started");
+    let gone = read_slot(&mut connection, "tidegate_test_temporary_a").await.expect("read");
+    let kept = read_slot(&mut connection, "tidegate_test_temporary_b").await.expect("read");
+    assert!(gone.is_none());
+    assert!(kept.expect("still there").restart.is_some());
+    stream.stop(Duration::from_secs(10)).await.expect("stopped");
+    database.remove().await;
+}
