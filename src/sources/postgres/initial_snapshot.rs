@@ -73,6 +73,10 @@ pub(super) async fn run<S: Services>(
     if !task.read_tables(&created, owns_slot).await? {
         return Ok(None);
     }
+    if !owns_slot {
+        // Left alone, it would keep the server's log until this connection ends.
+        connection.drop_slot(&created.name).await?;
+    }
     if mode == SnapshotMode::InitialOnly {
         task.store(Phase::SnapshotDone { consistent_point }).await?;
         return Ok(None);
