@@ -64,7 +64,7 @@ pub struct TableChange {
 
 /// Compares two versions; `None` if the stream says the same of both.
 pub fn diff(before: &TableVersion, after: &TableVersion) -> Option<TableChange> {
-    if before.fingerprint == after.fingerprint {
+    if before.fingerprint == after.fingerprint && key_names(before) == key_names(after) {
         return None;
     }
     let mut columns = Vec::new();
@@ -115,6 +115,12 @@ pub fn diff(before: &TableVersion, after: &TableVersion) -> Option<TableChange> 
     Some(summarize(before, after, columns))
 }
 
+/// The columns by which records are keyed. Where old rows are sent whole, the stream does not say.
+fn key_names(version: &TableVersion) -> Vec<&str> {
+    let name = |index: &usize| version.columns.get(*index).map(|column| column.name.as_str());
+    version.key.iter().filter_map(name).collect()
+}
+
 fn summarize(
     before: &TableVersion,
     after: &TableVersion,
@@ -124,7 +130,7 @@ fn summarize(
         ("recreated", ChangeClass::Relation)
     } else if before.table != after.table {
         ("renamed", ChangeClass::Relation)
-    } else if before.identity != after.identity {
+    } else if before.identity != after.identity || key_names(before) != key_names(after) {
         ("identity", ChangeClass::Identity)
     } else {
         ("observed", ChangeClass::Additive)

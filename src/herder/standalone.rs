@@ -308,8 +308,8 @@ fn check_name(name: &str) -> Result<(), HerderError> {
         "must not have control characters"
     } else if name.contains('/') {
         "must not have a '/': it could not be addressed by a URL"
-    } else if name.len() > 200 {
-        "must not be longer than 200 bytes"
+    } else if !Store::can_keep(name) {
+        "must not be longer than 240 bytes (80 beyond letters, digits, - and _)"
     } else {
         return Ok(());
     };

@@ -23,11 +23,16 @@ pub struct Kept {
     pub target_state: Target,
 }
 
-/// The directory.
-#[derive(Clone, Debug)]
+/// The directory. Only one process has it at a time.
+#[derive(Debug)]
 pub struct Store {
     directory: PathBuf,
+    /// Held as long as the store lives.
+    lock: Option<fs::File>,
 }
+
+/// The longest name of a file, less what is put behind it.
+const LONGEST_NAME: usize = 240;
 
 impl Store {
     /// Opens the directory, and creates it if it is not there.
@@ -35,13 +40,19 @@ impl Store {
     /// # Errors
     /// It cannot be created or written.
     pub fn open(directory: &Path) -> Result<Self, Fault> {
-        let store = Self { directory: directory.to_path_buf() };
+        let mut store = Self { directory: directory.to_path_buf(), lock: None };
         fs::create_dir_all(directory)
             .map_err(|error| store.fault("cannot create the directory", directory, &error))?;
-        let probe = directory.join(".probe");
-        fs::write(&probe, b"")
-            .and_then(|()| fs::remove_file(&probe))
+        let path = directory.join(".lock");
+        let lock = fs::File::create(&path)
             .map_err(|error| store.fault("cannot write to the directory", directory, &error))?;
+        lock.try_lock().map_err(|error| {
+            Code::WorkerState
+                .fault(format!("the directory '{}' is in use by another worker", directory.display()))
+                .caused_by(&error)
+                .hint("Stop the other worker, or give this one a config.storage.directory of its own.")
+        })?;
+        store.lock = Some(lock);
         Ok(store)
     }
 
@@ -73,6 +84,11 @@ impl Store {
             kept.insert(name, one);
         }
         Ok(kept)
+    }
+
+    /// Whether a connector of this name can be kept.
+    pub fn can_keep(name: &str) -> bool {
+        encode_name(name).len() <= LONGEST_NAME
     }
 
     /// Stores a connector; it is on disk when this returns.
@@ -164,7 +180,10 @@ mod tests {
         for name in ["plain", "with space", "ünï/x%", ".."] {
             store.put(name, &kept).unwrap();
         }
-        let back = Store::open(&directory).unwrap().load().unwrap();
+        assert_eq!(Store::open(&directory).unwrap_err().code(), Code::WorkerState, "in use");
+        drop(store);
+        let store = Store::open(&directory).unwrap();
+        let back = store.load().unwrap();
         assert_eq!(back.keys().collect::<Vec<_>>(), ["..", "plain", "with space", "ünï/x%"]);
         assert_eq!(back["plain"], kept);
         assert_eq!(back["plain"].config.keys().collect::<Vec<_>>(), ["b", "a"]);

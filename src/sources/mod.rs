@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use crate::change::TableVersion;
 use crate::config::{Table, Values};
 use crate::error::{Code, Fault};
 use crate::plan::SourceBlock;
@@ -56,6 +57,16 @@ impl SourceSettings {
     pub async fn check(&self) -> Vec<Fault> {
         match self {
             Self::Postgres(settings) => Box::pin(postgres::check(settings)).await,
+        }
+    }
+
+    /// The captured tables as they are now.
+    ///
+    /// # Errors
+    /// The source cannot be asked, or nothing is captured.
+    pub async fn versions(&self) -> Result<Vec<TableVersion>, Fault> {
+        match self {
+            Self::Postgres(settings) => Box::pin(postgres::versions(settings)).await,
         }
     }
 

@@ -12,16 +12,17 @@ mod services;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
 use self::opening::Opening;
-use crate::change::{Event, TableVersion};
+use crate::change::{Event, TableId, TableVersion};
 use crate::convert::{Converter, Converters, Place, TableWriter};
 use crate::error::{Code, Fault};
 use crate::kafka::{CleanupPolicy, Sender, SizeLimits, Staged, TopicFacts, TopicList};
-use crate::plan::{ControlRecord, PlanSettings, SourceBlock, TablePlan};
+use crate::plan::{ControlRecord, PlanSettings, SourceBlock, TablePlan, table_topic};
 use crate::record::{Batch, Literal, Marks, Record, RecordShape, Schema, Span};
 
 pub use crate::kafka::{OffsetRecord, TableState};
@@ -67,6 +68,8 @@ pub struct Stage<S> {
     /// Control records of the open transaction.
     control: Control,
     open: OpenTransaction,
+    /// Which table each topic is named after.
+    owners: HashMap<String, TableId>,
 }
 
 #[derive(Debug, Default)]
@@ -97,6 +100,7 @@ impl<S: Services> Stage<S> {
             reached: None,
             control: Control::default(),
             open: OpenTransaction::Staged,
+            owners: HashMap::new(),
         }
     }
 
@@ -117,6 +121,7 @@ impl<S: Services> Stage<S> {
     }
 
     async fn open_version(&mut self, version: Arc<TableVersion>) -> Result<OpenTable, Fault> {
+        self.claim_topic(&version.table)?;
         let plan = TablePlan::compile(version, &self.settings.plan, &self.settings.source)?;
         let mut opening = Opening::default();
         let mut places = Vec::new();
@@ -125,6 +130,23 @@ impl<S: Services> Stage<S> {
         }
         let writer = TableWriter::new(&plan, &self.settings.converters, &places)?;
         Ok(OpenTable { writer })
+    }
+
+    /// Two tables whose names become one topic's would be mixed up.
+    fn claim_topic(&mut self, table: &TableId) -> Result<(), Fault> {
+        let topic = table_topic(&self.settings.plan, table)?;
+        match self.owners.get(&topic) {
+            Some(owner) if owner != table => Err(Code::SchemaIllegalName
+                .fault(format!(
+                    "the tables {owner} and {table} would both go to the topic '{topic}'"
+                ))
+                .hint("Exclude one of them, or rename.")),
+            Some(_) => Ok(()),
+            None => {
+                self.owners.insert(topic, table.clone());
+                Ok(())
+            }
+        }
     }
 
     /// Sees to a record's topic and schemas.
@@ -378,7 +400,11 @@ fn publisher_ended() -> Fault {
     Code::KafkaTransaction.fault("the publisher has ended")
 }
 
-fn refuse_null_keys_if_compacted(
+/// Sees that a topic takes the records of a plan.
+///
+/// # Errors
+/// `TOPIC-COMPACTED`: some have no key, and the topic is compacted.
+pub fn refuse_null_keys_if_compacted(
     plan: &TablePlan,
     topic: &str,
     facts: &TopicFacts,

@@ -269,3 +269,14 @@ async fn a_publisher_that_ended_is_noticed() {
     let fault = bench.stage.hand_over().await.unwrap_err();
     assert_eq!(fault.code(), Code::KafkaTransaction);
 }
+
+#[tokio::test]
+async fn two_tables_whose_names_become_one_topics_are_refused() {
+    let mut bench = open(100_000, CleanupPolicy::Delete).await.unwrap();
+    let columns = || vec![required("id", ColumnType::Int32)];
+    bench.stage.open_table(Arc::new(table("a b", columns()))).await.unwrap();
+    bench.stage.open_table(Arc::new(table("a b", columns()))).await.unwrap();
+    let fault = bench.stage.open_table(Arc::new(table("a_b", columns()))).await.unwrap_err();
+    assert_eq!(fault.code(), Code::SchemaIllegalName);
+    assert!(fault.message().contains("public.a b and public.a_b"), "{fault}");
+}

@@ -6,6 +6,7 @@
 //! next attempt builds new ones.
 
 mod lifecycle;
+mod rehearsal;
 mod run;
 mod runtime;
 mod services;

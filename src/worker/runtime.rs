@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::lifecycle::{Backoff, Target};
+use super::rehearsal::rehearse;
 use super::run::run;
 use super::services::Registries;
 use super::task::TaskHandle;
@@ -74,12 +75,25 @@ impl Worker {
     }
 
     async fn validate_live(&self, connector: &TypedConnector) -> Vec<Fault> {
-        let (source, kafka, registry) = tokio::join!(
+        let (source, topics, registry) = tokio::join!(
             connector.source.check(),
-            check_kafka(connector),
+            Topics::connect(&connector.kafka),
             check_registries(connector),
         );
-        source.into_iter().chain(kafka.err()).chain(registry).collect()
+        let (topics, kafka) = match topics {
+            Ok(topics) => (Some(topics), None),
+            Err(fault) => (None, Some(fault)),
+        };
+        // what the tables would become is only asked where they can be read
+        let rehearsed = if source.is_empty() {
+            match connector.source.versions().await {
+                Ok(versions) => rehearse(connector, versions, topics.as_ref()).await,
+                Err(fault) => vec![fault],
+            }
+        } else {
+            Vec::new()
+        };
+        source.into_iter().chain(kafka).chain(registry).chain(rehearsed).collect()
     }
 }
 
@@ -120,10 +134,6 @@ impl Runtime for Worker {
         let connector = Arc::new(connector);
         Ok(TaskHandle::spawn(target, move |control| run(connector, control)))
     }
-}
-
-async fn check_kafka(connector: &TypedConnector) -> Result<(), Fault> {
-    Topics::connect(&connector.kafka).await.map(drop)
 }
 
 async fn check_registries(connector: &TypedConnector) -> Vec<Fault> {

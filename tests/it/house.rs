@@ -18,7 +18,10 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("stage", &["error", "change", "record", "plan", "convert", "registry", "kafka"]),
     ("sources", &["error", "config", "change", "record", "plan", "stage"]),
     ("config", &["error", "plan", "convert", "registry", "kafka", "sources"]),
-    ("worker", &["error", "config", "plan", "convert", "registry", "kafka", "stage", "sources"]),
+    (
+        "worker",
+        &["error", "change", "config", "plan", "convert", "registry", "kafka", "stage", "sources"],
+    ),
     ("herder", &["error", "config", "worker"]),
     ("rest", &["error", "config", "herder", "worker", "sources"]),
     (

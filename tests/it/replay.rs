@@ -88,7 +88,7 @@ impl Scribe<'_> {
                 format!("begin, committed at {}", transaction.commit_micros)
             }
             Output::Begin(_) => "begin".to_owned(),
-            Output::RelationRepeated(_) => "  relation repeated".to_owned(),
+            Output::RelationRepeated { .. } => "  relation repeated".to_owned(),
             Output::Row(change) => self.row(change),
             Output::Truncate(truncate) => {
                 let tables = truncate.relations.iter().map(|table| &*self.tables[table.index]);

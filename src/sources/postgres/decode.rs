@@ -40,7 +40,12 @@ pub enum Output<'a> {
     },
     /// A relation is described as before. Nothing to answer, but something may have changed that
     /// the stream does not show.
-    RelationRepeated(RelationId),
+    RelationRepeated {
+        /// The relation.
+        relation: RelationId,
+        /// The sequence of the change that follows.
+        sequence: u64,
+    },
     /// A row changed.
     Row(RowChange<'a>),
     /// Tables were emptied.
@@ -380,7 +385,8 @@ impl Session {
         if self.relations.describe(&descriptor) {
             return Ok(Output::Relation { descriptor, sequence: sequence + 1 });
         }
-        Ok(Output::RelationRepeated(descriptor.oid))
+        let relation = descriptor.oid;
+        Ok(Output::RelationRepeated { relation, sequence: sequence + 1 })
     }
 
     fn name_type(&mut self, type_name: TypeName<'_>) -> Result<Output<'static>, Fault> {

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::Settings;
-use super::capture::select;
+use super::capture::{Selection, select};
 use super::catalogue::list_relations;
 use super::connection::{Connection, Purpose, StreamOptions};
 use super::decode::{Decoder, Output};
@@ -25,12 +25,14 @@ use super::initial_snapshot::{self, SnapshotTask};
 use super::offset::{Offset, Phase};
 use super::preflight;
 use super::publication;
+use super::publication_watch::PublicationWatch;
 use super::publishing::Publishing;
 use super::settings::SnapshotMode;
 use super::slot::{self, Standing};
 use super::status::{StatusKeeper, clock_micros};
 use super::tables::{Origin, Tables};
 use super::values::WireType;
+use super::wire::RelationId;
 use crate::error::{Code, Fate, Fault};
 use crate::sources::Start;
 use crate::stage::{OffsetRecord, Services, Stage};
@@ -236,6 +238,7 @@ impl<'a, S: Services> Course<'a, S> {
             Ok(selection) => selection,
             Err(faults) => return combine(&faults).map(|()| false),
         };
+        self.refuse_gaps(&mut control, &selection, slot_exists).await?;
         let ensured = publication::ensure(&mut control, settings, &selection, slot_exists).await;
         control.close().await;
         let ensured = match ensured {
@@ -251,6 +254,36 @@ impl<'a, S: Services> Course<'a, S> {
         }
         self.template.publication_fingerprint = ensured.facts.fingerprint();
         Ok(ensured.facts.generated)
+    }
+
+    /// A table that was captured and is not published any more has lost what was written meanwhile;
+    /// publishing it again would hide that.
+    async fn refuse_gaps(
+        &self,
+        control: &mut Connection,
+        selection: &Selection,
+        slot_exists: bool,
+    ) -> Result<(), Fault> {
+        let settings = &self.settings;
+        let facts = publication::read_publication(control, &settings.publication_name).await?;
+        let Some(facts) = facts.filter(|_| slot_exists) else { return Ok(()) };
+        let lost = selection.captured.iter().find(|table| {
+            !facts.carries(table)
+                && self.tables.was_captured(table.oid, &table.namespace, &table.name)
+        });
+        let Some(table) = lost else { return Ok(()) };
+        let name = table.qualified_name();
+        Err(Code::PublicationChanged
+            .fault(format!(
+                "the publication \"{}\" does not carry \"{name}\" any more; \
+                 what was written to it since is not in the stream",
+                settings.publication_name
+            ))
+            .at_table(name)
+            .hint(
+                "Drop the slot and delete the connector's offset to snapshot anew; or accept the \
+                 loss by adding the table to the publication yourself, and restart the task.",
+            ))
     }
 
     /// Nothing more to do until told to stop.
@@ -270,6 +303,10 @@ impl<'a, S: Services> Course<'a, S> {
         let (mut reader, writer) = stream.into_split();
         let mut status =
             StatusKeeper::start(writer, self.committed.clone(), self.settings.status_interval, end);
+        let mut watch = PublicationWatch::start(
+            Arc::clone(&self.settings),
+            self.template.publication_fingerprint,
+        );
         let mut decoder = Decoder::new();
         let mut publishing = Publishing::resume(self.stage, &mut self.tables, offset, end);
         loop {
@@ -277,6 +314,7 @@ impl<'a, S: Services> Course<'a, S> {
                 biased;
                 () = told_to_stop(&mut self.stop) => break,
                 fault = status.broken() => return Err(fault),
+                fault = watch.changed() => return Err(fault),
                 frame = reader.next() => match frame? {
                     Some(frame) => {
                         publishing.now_micros = clock_micros();
@@ -305,6 +343,9 @@ async fn frame_in<S: Services>(
 ) -> Result<(), Fault> {
     let (descriptor, sequence) = match decoder.frame(frame)? {
         Output::Relation { descriptor, sequence } => (descriptor, sequence),
+        Output::RelationRepeated { relation, sequence } => {
+            return recheck(decoder, publishing, relation, sequence).await;
+        }
         output => {
             if let Output::Keepalive(keepalive) = &output {
                 status.set_received(keepalive.wal_end);
@@ -325,6 +366,22 @@ async fn frame_in<S: Services>(
     match publishing.tables.describe(&descriptor, place, &wire_types).await? {
         Some(table) => decoder.install(descriptor.oid, table),
         None => decoder.exclude(descriptor.oid),
+    }
+}
+
+/// A description was repeated: the key may be another one.
+async fn recheck<S: Services>(
+    decoder: &mut Decoder,
+    publishing: &mut Publishing<'_, S>,
+    relation: RelationId,
+    sequence: u64,
+) -> Result<(), Fault> {
+    let place = publishing.place(sequence);
+    let wire_types =
+        |oid| decoder.type_name(oid).map(|(namespace, name)| WireType { namespace, name });
+    match publishing.tables.recheck_key(relation, place, &wire_types).await? {
+        Some(table) => decoder.install(relation, table),
+        None => Ok(()),
     }
 }
 

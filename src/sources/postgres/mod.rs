@@ -23,15 +23,18 @@ mod event_fields;
 mod publishing;
 pub mod publication;
 pub mod preflight;
+mod preview;
 pub mod snapshot;
 mod initial_snapshot;
 mod status;
+mod publication_watch;
 mod driver;
 pub mod values;
 
 pub use driver::run;
 pub use event_fields::source_block;
 pub use preflight::check;
+pub use preview::versions;
 pub use settings::{
     ConnectionSettings, PublicationAutocreate, Settings, SnapshotMode, SslMode, TableFilter,
 };

@@ -95,7 +95,7 @@ impl PublicationFacts {
     }
 
     /// Whether it carries a relation without being altered.
-    fn carries(&self, relation: &RelationEntry) -> bool {
+    pub(super) fn carries(&self, relation: &RelationEntry) -> bool {
         self.scope == Scope::AllTables
             || self.members.iter().any(|member| member.oid == relation.oid)
             || self.schemas.contains(&relation.namespace)

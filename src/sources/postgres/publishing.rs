@@ -95,7 +95,7 @@ impl<'a, S: Services> Publishing<'a, S> {
                 Ok(())
             }
             Output::Relation { .. }
-            | Output::RelationRepeated(_)
+            | Output::RelationRepeated { .. }
             | Output::Message(_)
             | Output::Ignored => Ok(()),
         }

@@ -15,6 +15,7 @@ pub(super) use super::state::Place;
 use super::state::{KnownVersion, TableHistory};
 use super::table_version::{ResolvedTable, build};
 use super::values::{LabelCheck, TypeCatalogue, WireType};
+use super::wire::{RelationId, ReplicaIdentity};
 use crate::change::{RowImage, TableVersion, diff};
 use crate::error::{Code, Fault};
 use crate::plan::{ControlOrigin, Provenance, control_record};
@@ -112,16 +113,55 @@ impl Tables {
         if !self.settings.tables.captures(&descriptor.namespace, &descriptor.name) {
             return Ok(None);
         }
-        let known = self.known(descriptor, place);
+        let mut known =
+            self.known(descriptor, place).map(|version| (version.epoch, version.facts.clone()));
+        if let Some((_, facts)) = &known
+            && descriptor.replica_identity == ReplicaIdentity::Full
+        {
+            let now = self.fetch_facts(descriptor.oid.0).await?;
+            if has_other_key(facts.as_ref(), now.as_ref()) {
+                known = None;
+            }
+        }
         let is_known = known.is_some();
         let (epoch, facts) = match known {
-            Some(version) => (version.epoch, version.facts.clone()),
+            Some(known) => known,
             None => (self.next_epoch(descriptor), self.fetch_facts(descriptor.oid.0).await?),
         };
         self.fetch_types(descriptor).await?;
         let resolved = build(descriptor, facts.as_ref(), &self.types, wire_types, epoch);
         let state = if is_known { State::Known } else { State::New };
         Ok(Some(self.add(descriptor, facts, resolved, (place, Provenance::Stream, state))))
+    }
+
+    /// A description was repeated, so something about the table may have changed that the stream
+    /// does not show. Under FULL that is the primary key, by which records are keyed: if it is
+    /// another one, the answer is a new version. `None`: nothing to be done.
+    ///
+    /// # Errors
+    /// The catalogue cannot be asked.
+    pub(super) async fn recheck_key(
+        &mut self,
+        relation: RelationId,
+        place: Place,
+        wire_types: &WireTypes<'_>,
+    ) -> Result<Option<InstalledTable>, Fault> {
+        let Some(entry) = self.entries.iter().rev().find(|one| one.descriptor.oid == relation)
+        else {
+            return Ok(None);
+        };
+        if entry.descriptor.replica_identity != ReplicaIdentity::Full {
+            return Ok(None);
+        }
+        let descriptor = entry.descriptor.clone();
+        let known = entry.facts.clone();
+        let facts = self.fetch_facts(relation.0).await?;
+        if !has_other_key(known.as_ref(), facts.as_ref()) {
+            return Ok(None);
+        }
+        let epoch = self.next_epoch(&descriptor);
+        let resolved = build(&descriptor, facts.as_ref(), &self.types, wire_types, epoch);
+        Ok(Some(self.add(&descriptor, facts, resolved, (place, Provenance::Catalogue, State::New))))
     }
 
     /// Takes in a table as the catalogue of a snapshot describes it.
@@ -188,6 +228,14 @@ impl Tables {
 
     fn next_epoch(&self, descriptor: &RelationDescriptor) -> u64 {
         self.last_of(descriptor).map_or(1, |last| last.epoch + 1)
+    }
+
+    /// Whether a table of this number or name was captured before.
+    pub(super) fn was_captured(&self, oid: u32, namespace: &str, name: &str) -> bool {
+        self.histories.contains_key(&oid)
+            || self.histories.values().filter_map(TableHistory::newest).any(|version| {
+                version.descriptor.namespace == namespace && version.descriptor.name == name
+            })
     }
 
     /// The number of columns of a version.
@@ -390,6 +438,13 @@ impl Tables {
     fn entry_mut(&mut self, index: usize) -> Result<&mut Entry, Fault> {
         self.entries.get_mut(index).ok_or_else(|| Code::Internal.fault("an index of no table"))
     }
+}
+
+/// Whether the primary key of now is another one. A table that is gone tells nothing.
+fn has_other_key(before: Option<&TableFacts>, now: Option<&TableFacts>) -> bool {
+    let Some(now) = now else { return false };
+    let columns = |facts: &TableFacts| facts.primary_key.as_ref().map(|key| key.columns.clone());
+    before.and_then(columns) != columns(now)
 }
 
 fn type_oids(descriptor: &RelationDescriptor) -> Vec<u32> {

@@ -42,7 +42,7 @@ impl Stream {
             Ok(Output::Relation { descriptor, sequence }) => {
                 format!("relation {} before {sequence}", descriptor.name)
             }
-            Ok(Output::RelationRepeated(oid)) => format!("repeated {oid}"),
+            Ok(Output::RelationRepeated { relation, .. }) => format!("repeated {relation}"),
             Ok(Output::Row(row)) => format!("{:?} {} #{}", row.kind, row.index, row.sequence),
             Ok(Output::Begin(_)) => "begin".to_owned(),
             Ok(Output::Commit(commit)) => format!("commit of {}", commit.messages),
