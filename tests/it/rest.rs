@@ -69,6 +69,7 @@ impl Runtime for Idle {
 struct Server {
     address: std::net::SocketAddr,
     directory: PathBuf,
+    serving: tokio::task::JoinHandle<()>,
 }
 
 struct Answer {
@@ -104,8 +105,15 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let app = router(Api { herder, identity: Arc::new(identity) });
-        tokio::spawn(async move { axum::serve(listener, app).await });
-        Self { address, directory }
+        let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        Self { address, directory, serving }
+    }
+
+    /// Ends it, so that another may have its directory.
+    async fn stop(self) -> PathBuf {
+        self.serving.abort();
+        drop(self.serving.await);
+        self.directory
     }
 
     async fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
@@ -259,13 +267,13 @@ async fn a_failed_task_shows_its_trace_and_connectors_survive_the_worker() {
     let trace = status["tasks"][0]["trace"].as_str().unwrap();
     assert!(trace.starts_with("TG-E-SLOT-GAP: the slot moved on"), "{trace}");
 
-    let again = Server::start_in(server.directory.clone()).await;
+    let again = Server::start_in(server.stop().await).await;
     assert_eq!(again.get("/connectors").await.json(), json!(["f", "p"]));
     again.wait_for_task_state("p", "PAUSED").await;
     let all = again.get("/connectors?expand=status&expand=info").await.json();
     assert_eq!(all["f"]["info"]["config"], json!({"fail": "1", "name": "f"}));
     assert_eq!(all["p"]["status"]["connector"]["state"], "PAUSED");
-    std::fs::remove_dir_all(&server.directory).unwrap();
+    std::fs::remove_dir_all(&again.directory).unwrap();
 }
 
 #[tokio::test]
