@@ -156,10 +156,10 @@ impl Transactions {
         if self.topics.len() <= index {
             self.list.copy_news(&mut self.topics);
         }
-        let Some(topic) = self.topics.get(index).cloned() else {
+        let Some(topic) = self.topics.get(index) else {
             return Err(Code::Internal.fault(format!("topic number {index} is not in the list")));
         };
-        let mut base = BaseRecord::<[u8], [u8]>::to(&topic);
+        let mut base = BaseRecord::<[u8], [u8]>::to(topic);
         base.key = record.key.map(|span| batch.bytes(span));
         base.payload = record.value.map(|span| batch.bytes(span));
         base.partition = record.partition;
@@ -215,12 +215,7 @@ impl Transactions {
         let seen = self.events().seen();
         let Some(failure) = seen.delivery else { return Ok(()) };
         if is_purge(failure.error) {
-            // The transaction failed first. It cannot be committed any more; asking for it makes
-            // the client say why.
-            let error = match self.producer.commit_transaction(TICK) {
-                Err(error) => error,
-                Ok(()) => KafkaError::MessageProduction(failure.error),
-            };
+            let error = self.ask_for_cause(failure.error);
             return Err(self.fault(&error, "records were not delivered"));
         }
         if let Some((code, reason)) = self.producer.client().fatal_error() {
@@ -231,6 +226,22 @@ impl Transactions {
         let attempted =
             format!("a record of {} bytes for topic '{topic}' was not delivered", failure.size);
         Err(self.fault(&error, &attempted).at_table(topic))
+    }
+
+    /// Why the client gave the transaction up and threw its records away. It cannot be committed
+    /// any more (librdkafka counts failed deliveries); asking for it makes the client say why.
+    fn ask_for_cause(&self, purge: RDKafkaErrorCode) -> KafkaError {
+        let deadline = clock() + GRACE;
+        loop {
+            match self.producer.commit_transaction(SLICE) {
+                // Other records are still on their way out.
+                Err(error) if is_retriable(&error) && clock() < deadline => {
+                    self.producer.poll(TICK);
+                }
+                Err(error) => return error,
+                Ok(()) => return KafkaError::MessageProduction(purge),
+            }
+        }
     }
 
     /// A fault if the transaction is older than the coordinator allows.
@@ -251,6 +262,10 @@ impl Transactions {
             (clock() - opened).as_secs(),
             self.timeout.as_secs(),
         ))
+        .hint(
+            "Raise producer.override.transaction.timeout.ms, or see why the broker is slow or why \
+             this process stood still.",
+        )
     }
 
     /// A fault for an error after which this producer is not used again.
