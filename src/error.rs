@@ -204,6 +204,9 @@ codes! {
     SchemaProjectionInvisible "SCHEMA-PROJECTION-INVISIBLE" Halt
         "A change of a table's definition that the published schema cannot express."
         "Stop, apply the change on both sides, resume.";
+    ConverterUnsuitable "CONVERTER-UNSUITABLE" Halt
+        "The key or value converter cannot write records of this shape."
+        "Use the Avro or the JSON converter, or settings that give values which the converter can write.";
     RegistryUnreachable "REGISTRY-UNREACHABLE" Retry
         "The schema registry does not answer, or answers with a server error."
         "Check the converter's schema.registry.url and that the registry runs.";

@@ -16,7 +16,7 @@ use super::list::split_list;
 use super::topics;
 use super::values::{ConfigNote, Values};
 use super::worker::WorkerConfig;
-use crate::convert::Converter;
+use crate::convert::{Converter, HeaderConverter};
 use crate::error::Code;
 use crate::kafka::{
     BoundarySettings, ClientKind, ClientProperties, KafkaSettings, transactional_id,
@@ -43,6 +43,8 @@ pub struct TypedConnector {
     pub key: ConverterSettings,
     /// How values are written.
     pub value: ConverterSettings,
+    /// How headers are written.
+    pub headers: HeaderConverter,
     /// How records get to Kafka.
     pub kafka: KafkaSettings,
     /// `transaction.stage.bytes`.
@@ -175,6 +177,7 @@ fn read(values: &mut Values<'_>, class: &SourceClass, worker: &WorkerConfig) -> 
     }
     let key = converter::parse(values, Side::Key, &worker.key_converter);
     let value = converter::parse(values, Side::Value, &worker.value_converter);
+    let headers = converter::parse_header(values, &worker.header_converter);
     let uses_avro = [&key, &value].iter().any(|side| side.converter == Converter::Avro);
     let plan = plan(values, uses_avro);
     let source = (class.parse)(values, &name);
@@ -191,6 +194,7 @@ fn read(values: &mut Values<'_>, class: &SourceClass, worker: &WorkerConfig) -> 
         plan,
         key,
         value,
+        headers,
         kafka,
         stage_bytes,
         queue_bytes,

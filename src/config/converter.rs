@@ -12,7 +12,7 @@ use super::keys::{connect, converter as keys};
 use super::layer::Layer;
 use super::list::split_list;
 use super::values::Values;
-use crate::convert::{Converter, DecimalFormat};
+use crate::convert::{Converter, DecimalFormat, HeaderConverter};
 use crate::registry::{Address, Authentication, Settings as RegistrySettings};
 
 /// The side of a record.
@@ -59,12 +59,31 @@ pub struct ConverterSettings {
     pub registry: Option<RegistrySettings>,
 }
 
-/// The options that stand beside a converter's class.
-pub(super) fn options(values: &Values<'_>, side: Side) -> Layer {
+/// The first part of the names of the header converter's keys.
+pub(super) const HEADER: &str = "header";
+
+/// The options that stand beside a converter's class; `part` is the first of their names.
+pub(super) fn options(values: &Values<'_>, part: &str) -> Layer {
     for def in AVRO_OPTIONS.into_iter().chain(JSON_OPTIONS) {
         values.mark_read(def);
     }
-    values.under_prefix(&format!("{}.converter.", side.as_str())).into_iter().collect()
+    values.under_prefix(&format!("{part}.converter.")).into_iter().collect()
+}
+
+/// The converter that holds for one part of a record.
+fn choose(
+    values: &Values<'_>,
+    part: &str,
+    class: &'static KeyDef,
+    worker: &ConverterChoice,
+) -> ConverterChoice {
+    let own = options(values, part);
+    match values.optional(class) {
+        Some(class) => ConverterChoice { class: class.to_owned(), options: own },
+        None => {
+            ConverterChoice { class: worker.class.clone(), options: worker.options.under(&own) }
+        }
+    }
 }
 
 /// Reads one side's converter; `worker` is what holds where the connector names none.
@@ -73,44 +92,84 @@ pub(super) fn parse(
     side: Side,
     worker: &ConverterChoice,
 ) -> ConverterSettings {
-    let own = options(values, side);
-    let chosen = match values.optional(side.class_key()) {
-        Some(class) => ConverterChoice { class: class.to_owned(), options: own },
-        None => {
-            ConverterChoice { class: worker.class.clone(), options: worker.options.under(&own) }
+    let class_key = side.class_key();
+    let chosen = choose(values, side.as_str(), class_key, worker);
+    let format = Format::of(&chosen.class);
+    note_strangers(values, side.as_str(), &chosen.options, format);
+    if format == Format::Bytes && values.under_prefix("transforms.").is_empty() {
+        // Only a transform makes something else of them.
+        let message = "ByteArrayConverter writes bytes only, and change records are structs";
+        values.fault(class_key, message);
+    }
+    let registry = (format == Format::Avro).then(|| registry(values, side, &chosen.options));
+    let converter = match format {
+        Format::Avro => Converter::Avro,
+        Format::Json => {
+            let (schemas, decimals) = json_options(&chosen.options);
+            Converter::Json { schemas, decimals }
         }
+        Format::Text | Format::SimpleHeader => Converter::Text,
+        Format::Bytes => Converter::Bytes,
     };
-    note_strangers(values, side, &chosen);
-    let is_json = is_json(&chosen.class);
-    if is_json {
-        let numeric =
-            option(&chosen.options, &keys::DECIMAL_FORMAT).eq_ignore_ascii_case("NUMERIC");
-        let converter = Converter::Json {
-            schemas: !option(&chosen.options, &keys::SCHEMAS_ENABLE).eq_ignore_ascii_case("false"),
-            decimals: if numeric { DecimalFormat::Numeric } else { DecimalFormat::Base64 },
-        };
-        ConverterSettings { converter, registry: None }
-    } else {
-        let registry = Some(registry(values, side, &chosen.options));
-        ConverterSettings { converter: Converter::Avro, registry }
+    ConverterSettings { converter, registry }
+}
+
+/// Reads the header converter; `worker` is what holds where the connector names none.
+pub(super) fn parse_header(values: &mut Values<'_>, worker: &ConverterChoice) -> HeaderConverter {
+    let chosen = choose(values, HEADER, &connect::HEADER_CONVERTER, worker);
+    let format = Format::of(&chosen.class);
+    note_strangers(values, HEADER, &chosen.options, format);
+    match format {
+        Format::Json => {
+            let (schemas, decimals) = json_options(&chosen.options);
+            HeaderConverter::Json { schemas, decimals }
+        }
+        Format::Text => HeaderConverter::Text,
+        Format::SimpleHeader | Format::Avro | Format::Bytes => HeaderConverter::Simple,
     }
 }
 
-fn is_json(class: &str) -> bool {
-    let class = class.rsplit('.').next().unwrap_or_default();
-    class.eq_ignore_ascii_case("JsonConverter") || class.eq_ignore_ascii_case("Json")
+/// What a converter's class writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Avro,
+    Json,
+    Text,
+    Bytes,
+    SimpleHeader,
 }
 
-/// Options of the converter that was not chosen have no effect, and that is said.
-fn note_strangers(values: &mut Values<'_>, side: Side, chosen: &ConverterChoice) {
-    let (strangers, owner): (&[&'static KeyDef], _) =
-        if is_json(&chosen.class) { (&AVRO_OPTIONS, "Avro") } else { (&JSON_OPTIONS, "JSON") };
-    for def in strangers {
-        if chosen.options.has(short_name(def)) {
-            values.note(
-                &full_name(side, def),
-                format!("has no effect: belongs to the {owner} converter"),
-            );
+impl Format {
+    /// Of a class by its full or its short name; a name that is none of them has its fault already.
+    fn of(class: &str) -> Self {
+        let class = class.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+        match class.strip_suffix("converter").unwrap_or(&class) {
+            "json" => Self::Json,
+            "string" => Self::Text,
+            "bytearray" => Self::Bytes,
+            "simple" | "simpleheader" => Self::SimpleHeader,
+            _ => Self::Avro,
+        }
+    }
+}
+
+/// `schemas.enable` and `decimal.format`.
+fn json_options(options: &Layer) -> (bool, DecimalFormat) {
+    let numeric = option(options, &keys::DECIMAL_FORMAT).eq_ignore_ascii_case("NUMERIC");
+    let schemas = !option(options, &keys::SCHEMAS_ENABLE).eq_ignore_ascii_case("false");
+    (schemas, if numeric { DecimalFormat::Numeric } else { DecimalFormat::Base64 })
+}
+
+/// Options of a converter that was not chosen have no effect, and that is said.
+fn note_strangers(values: &mut Values<'_>, part: &str, options: &Layer, chosen: Format) {
+    let owners: [(&[&'static KeyDef], _, _); 2] =
+        [(&AVRO_OPTIONS, Format::Avro, "Avro"), (&JSON_OPTIONS, Format::Json, "JSON")];
+    for (strangers, owner, name) in owners {
+        for def in strangers.iter().filter(|_| owner != chosen) {
+            if options.has(short_name(def)) {
+                let message = format!("has no effect: belongs to the {name} converter");
+                values.note(&full_name(part, def), message);
+            }
         }
     }
 }
@@ -130,8 +189,8 @@ fn short_name(def: &'static KeyDef) -> &'static str {
     def.name.split_once(".converter.").map_or(def.name, |(_, name)| name)
 }
 
-fn full_name(side: Side, def: &'static KeyDef) -> String {
-    format!("{}.converter.{}", side.as_str(), short_name(def))
+fn full_name(part: &str, def: &'static KeyDef) -> String {
+    format!("{part}.converter.{}", short_name(def))
 }
 
 fn option<'o>(options: &'o Layer, def: &'static KeyDef) -> &'o str {
@@ -140,7 +199,8 @@ fn option<'o>(options: &'o Layer, def: &'static KeyDef) -> &'o str {
 
 fn registry(values: &mut Values<'_>, side: Side, options: &Layer) -> RegistrySettings {
     let mut faults = Vec::new();
-    let mut fault = |def, message: &str| faults.push((full_name(side, def), message.to_owned()));
+    let mut fault =
+        |def, message: &str| faults.push((full_name(side.as_str(), def), message.to_owned()));
     let mut addresses = Vec::new();
     for text in split_list(option(options, &keys::REGISTRY_URL)) {
         match Address::parse(text) {

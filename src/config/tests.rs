@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::key::{KeyDef, Presence, Status};
 use super::*;
-use crate::convert::{Converter, DecimalFormat};
+use crate::convert::{Converter, DecimalFormat, HeaderConverter};
 use crate::error::Code;
 use crate::plan::{Extensions, NameAdjustment, Operation, OperationSet, TimeMode};
 use crate::registry::Authentication;
@@ -228,6 +228,47 @@ fn the_workers_converter_holds_with_options_of_the_connector_over_its_own() {
     let own = config(&[("value.converter", "Avro")]);
     let faults = TypedConnector::parse(&own, &worker).map(drop).expect_err("no registry");
     assert_eq!(faults[0].key, "value.converter.schema.registry.url");
+}
+
+#[test]
+fn the_three_converters_are_chosen_independently() {
+    let worker = worker_of(
+        "header.converter=org.apache.kafka.connect.json.JsonConverter\n\
+         header.converter.schemas.enable=false\n",
+    );
+    let headers = |more: &[(&str, &str)]| {
+        TypedConnector::parse(&config(more), &worker).map(|connector| connector.headers)
+    };
+    let json = |schemas| HeaderConverter::Json { schemas, decimals: DecimalFormat::Base64 };
+    assert_eq!(parse(&[]).headers, HeaderConverter::Simple);
+    assert_eq!(headers(&[]), Ok(json(false)));
+    assert_eq!(headers(&[("header.converter.schemas.enable", "true")]), Ok(json(true)));
+    assert_eq!(headers(&[("header.converter", "JsonConverter")]), Ok(json(true)));
+    assert_eq!(headers(&[("header.converter", "String")]), Ok(HeaderConverter::Text));
+    let connector = parse(&[
+        ("key.converter", "org.apache.kafka.connect.storage.StringConverter"),
+        ("key.converter.converter.encoding", "UTF-8"),
+        ("value.converter", "Json"),
+    ]);
+    assert_eq!(connector.key.converter, Converter::Text);
+    assert_eq!(connector.key.registry, None);
+    assert!(matches!(connector.value.converter, Converter::Json { .. }));
+}
+
+#[test]
+fn a_converter_of_bytes_has_nothing_to_write_without_a_transform() {
+    check_faults(
+        &[("value.converter", "org.apache.kafka.connect.converters.ByteArrayConverter")],
+        &[
+            "TG-E-CONFIG-INVALID: value.converter 'org.apache.kafka.connect.converters.ByteArrayConverter': \
+           ByteArrayConverter writes bytes only, and change records are structs",
+        ],
+    );
+    check_faults(
+        &[("header.converter.use.latest.version", "true")],
+        &["TG-E-CONFIG-UNSUPPORTED: header.converter.use.latest.version 'true': not supported: \
+           no header converter has this option here"],
+    );
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use regex::Regex;
 
 use super::catalogue::Catalogue;
-use super::converter::{self, ConverterChoice, Side};
+use super::converter::{self, ConverterChoice, HEADER, Side};
 use super::fault::ConfigFault;
 use super::keys::{converter as converter_keys, worker as keys};
 use super::layer::Layer;
@@ -37,6 +37,8 @@ pub struct WorkerConfig {
     pub key_converter: ConverterChoice,
     /// `value.converter` and its options, for connectors that name none.
     pub value_converter: ConverterChoice,
+    /// `header.converter` and its options, for connectors that name none.
+    pub header_converter: ConverterChoice,
     /// `config.storage.directory`.
     pub directory: PathBuf,
     /// `offset.storage.*`.
@@ -167,6 +169,10 @@ fn read(values: &mut Values<'_>, providers: Providers) -> WorkerConfig {
         advertised_port: values.optional(&keys::ADVERTISED_PORT).and_then(|text| text.parse().ok()),
         key_converter: worker_converter(values, Side::Key),
         value_converter: worker_converter(values, Side::Value),
+        header_converter: ConverterChoice {
+            class: values.text(&keys::HEADER_CONVERTER),
+            options: converter::options(values, HEADER),
+        },
         directory: PathBuf::from(values.text(&keys::CONFIG_DIRECTORY)),
         offset_flush_interval: values.millis(&keys::OFFSET_FLUSH_INTERVAL),
         shutdown_timeout: values.millis(&keys::SHUTDOWN_TIMEOUT),
@@ -188,7 +194,7 @@ fn worker_converter(values: &Values<'_>, side: Side) -> ConverterChoice {
         Side::Key => values.text(&keys::KEY_CONVERTER),
         Side::Value => values.text(&keys::VALUE_CONVERTER),
     };
-    ConverterChoice { class, options: converter::options(values, side) }
+    ConverterChoice { class, options: converter::options(values, side.as_str()) }
 }
 
 fn client_layers(values: &Values<'_>) -> ClientLayers {

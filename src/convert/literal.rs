@@ -28,8 +28,12 @@ pub(super) fn append_literal<F: Format>(
         (Kind::Struct(fields), Literal::Struct(values)) if fields.len() == values.len() => {
             format.begin_struct(out);
             for (index, (field, value)) in fields.iter().zip(values).enumerate() {
+                if *value == Literal::Null && field.schema.optional && format.leaves_nulls_out() {
+                    continue;
+                }
                 format.begin_field(index, &field.name, out);
                 append_literal(format, &field.schema, value, out)?;
+                format.end_field(out);
             }
             format.end_struct(out);
         }

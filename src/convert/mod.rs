@@ -7,7 +7,10 @@
 //! or computed.
 
 mod avro;
+#[cfg(test)]
+mod converter_tests;
 mod fit;
+mod headers;
 mod json;
 mod literal;
 #[cfg(test)]
@@ -25,12 +28,13 @@ mod testing;
 
 use avro::Avro;
 use json::Json;
-use program::Program;
+use program::{Numbers, Program};
 
 use crate::change::{Column, Event};
 use crate::error::{Code, Fault};
-use crate::record::{Literal, Schema, Shape};
+use crate::record::{Kind, Literal, Node, Schema, Shape};
 
+pub use headers::HeaderConverter;
 pub use table::{Place, TableWriter};
 
 /// How the keys or the values of a connector's records become bytes.
@@ -45,6 +49,11 @@ pub enum Converter {
         /// `decimal.format`.
         decimals: DecimalFormat,
     },
+    /// As Java's `toString` has it (`Struct{id=1}`), as Connect's `StringConverter` does. Bytes have
+    /// no text and are refused.
+    Text,
+    /// Bytes as they are, as Connect's `ByteArrayConverter` does. Everything else is refused.
+    Bytes,
 }
 
 /// `decimal.format` of a JSON converter.
@@ -56,20 +65,24 @@ pub enum DecimalFormat {
     Numeric,
 }
 
-/// A record's key and value converter.
+/// The converters of a connector's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Converters {
     /// For keys.
     pub key: Converter,
     /// For values.
     pub value: Converter,
+    /// For headers.
+    pub headers: HeaderConverter,
 }
 
-/// A compiled shape of either format.
+/// A compiled shape of one of the formats.
 #[derive(Debug)]
 enum Compiled {
     Avro(Program<Avro>),
     Json(Program<Json>),
+    /// Text or bytes without a frame, whose null is Kafka's own.
+    Bare(Program<Json>),
 }
 
 impl DecimalFormat {
@@ -91,6 +104,8 @@ impl Converter {
         match self {
             Self::Avro => avro::schema_text(schema).map(Some),
             Self::Json { .. } => Ok(None),
+            Self::Text => check_text(schema).map(|()| None),
+            Self::Bytes => check_bytes(schema).map(|()| None),
         }
     }
 
@@ -109,29 +124,63 @@ impl Converter {
         out.extend_from_slice(&prefix);
         match self {
             Self::Avro => literal::append_literal(&Avro, schema, literal, out)?,
-            Self::Json { decimals, .. } => {
-                literal::append_literal(&decimals.style(), schema, literal, out)?;
+            Self::Json { .. } | Self::Text | Self::Bytes => {
+                literal::append_literal(&self.text_style(), schema, literal, out)?;
             }
         }
         out.extend_from_slice(suffix);
         Ok(())
     }
 
+    /// What writes structs where this one, chosen for keys or values of another kind, cannot: plain
+    /// JSON instead of texts and bytes.
+    #[must_use]
+    pub const fn for_structs(self) -> Self {
+        match self {
+            Self::Avro | Self::Json { .. } => self,
+            Self::Text | Self::Bytes => {
+                Self::Json { schemas: false, decimals: DecimalFormat::Base64 }
+            }
+        }
+    }
+
+    /// Whether a null of a schema is written, and not left to Kafka.
+    const fn writes_null(self) -> bool {
+        matches!(self, Self::Json { .. })
+    }
+
+    /// The spelling of a converter that has no binary form.
+    const fn text_style(self) -> Json {
+        match self {
+            Self::Json { decimals, .. } => decimals.style(),
+            Self::Text => Json::Java,
+            Self::Avro | Self::Bytes => Json::Raw,
+        }
+    }
+
+    /// `None`: there is nothing to write but null.
     fn compile(
         &self,
         shape: &Shape,
         id: Option<u32>,
         columns: &[Column],
         purpose: &'static str,
-    ) -> Result<Compiled, Fault> {
+    ) -> Result<Option<Compiled>, Fault> {
+        if !self.writes_null() && shape.node == Node::Constant(Literal::Null) {
+            return Ok(None);
+        }
         let (prefix, suffix) = self.frame(&shape.schema, id)?;
         let frame = (prefix.as_slice(), suffix);
-        Ok(match self {
+        let style = self.text_style();
+        Ok(Some(match self {
             Self::Avro => Compiled::Avro(Program::compile(&Avro, shape, columns, purpose, frame)?),
-            Self::Json { decimals, .. } => {
-                Compiled::Json(Program::compile(&decimals.style(), shape, columns, purpose, frame)?)
+            Self::Json { .. } => {
+                Compiled::Json(Program::compile(&style, shape, columns, purpose, frame)?)
             }
-        })
+            Self::Text | Self::Bytes => {
+                Compiled::Bare(Program::compile(&style, shape, columns, purpose, frame)?)
+            }
+        }))
     }
 
     /// What stands before and behind every record of a schema.
@@ -144,6 +193,8 @@ impl Converter {
                 Ok((prefix, b""))
             }
             Self::Json { schemas: false, .. } => Ok((Vec::new(), b"")),
+            Self::Text => check_text(schema).map(|()| (Vec::new(), b"".as_slice())),
+            Self::Bytes => check_bytes(schema).map(|()| (Vec::new(), b"".as_slice())),
             Self::Json { schemas: true, decimals } => {
                 let mut prefix = b"{\"schema\":".to_vec();
                 json::append_schema(&mut prefix, schema, decimals.style())?;
@@ -155,10 +206,39 @@ impl Converter {
 }
 
 impl Compiled {
-    fn run(&self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), program::Failure> {
+    /// Appends the bytes; `false`: it is null, and nothing was appended.
+    fn run(&self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<bool, program::Failure> {
         match self {
-            Self::Avro(program) => program.run(event, out),
-            Self::Json(program) => program.run(event, out),
+            Self::Avro(program) => program.run(event, out).map(|()| true),
+            Self::Json(program) => program.run(event, out).map(|()| true),
+            Self::Bare(program) => program.run_unless_null(event, out),
         }
     }
+}
+
+/// Whether every part of the schema has a text.
+fn check_text(schema: &Schema) -> Result<(), Fault> {
+    match &schema.kind {
+        Kind::Bytes if Numbers::of(schema) == Numbers::Plain => Err(Code::ConverterUnsuitable
+            .fault("bytes have no text that StringConverter could write")
+            .hint("Set binary.handling.mode=base64 and decimal.handling.mode=string, or use another converter.")),
+        Kind::Struct(fields) => fields.iter().try_for_each(|field| {
+            check_text(&field.schema).map_err(|fault| fault.at_column(&field.name))
+        }),
+        Kind::Array(items) | Kind::Map(items) => check_text(items),
+        _ => Ok(()),
+    }
+}
+
+fn check_bytes(schema: &Schema) -> Result<(), Fault> {
+    if schema.kind == Kind::Bytes && Numbers::of(schema) == Numbers::Plain {
+        return Ok(());
+    }
+    let kind = match &schema.kind {
+        Kind::Struct(_) => "a struct",
+        Kind::Bytes => "a decimal",
+        _ => "another kind of value",
+    };
+    Err(Code::ConverterUnsuitable
+        .fault(format!("ByteArrayConverter writes bytes only, and this is {kind}")))
 }

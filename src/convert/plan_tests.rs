@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::testing::{TestParser, column};
-use super::{Converter, Converters, DecimalFormat, Place, TableWriter};
+use super::{Converter, Converters, DecimalFormat, HeaderConverter, Place, TableWriter};
 use crate::change::{BeforeImage, Column, ColumnType, TableId, TableVersion};
 use crate::plan::{
     BeforeUnsent, BinaryMode, DecimalMode, IntervalMode, PlanSettings, SourceBlock, SourceField,
@@ -94,7 +94,8 @@ fn check(settings: &PlanSettings) {
             }
             let place = Place { topic: TopicId(0), key: Some(1), value: Some(2) };
             let places = vec![place; plan.records().count()];
-            let converters = Converters { key: converter, value: converter };
+            let converters =
+                Converters { key: converter, value: converter, headers: HeaderConverter::Simple };
             TableWriter::new(&plan, &converters, &places).unwrap();
         }
     }

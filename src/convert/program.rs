@@ -30,7 +30,14 @@ pub(super) trait Format: fmt::Debug + Clone {
     fn begin_struct(&self, out: &mut Vec<u8>);
     /// What stands before a field's value.
     fn begin_field(&self, index: usize, name: &str, out: &mut Vec<u8>);
-    /// What stands behind a struct's last field.
+    /// What stands behind a field's value.
+    fn end_field(&self, _out: &mut Vec<u8>) {}
+    /// Whether a null field leaves no trace in its struct.
+    fn leaves_nulls_out(&self) -> bool {
+        false
+    }
+    /// What stands behind a struct's last field. A format that leaves nulls out sees what was
+    /// written before it.
     fn end_struct(&self, out: &mut Vec<u8>);
     /// What stands before a map's first entry; gives a mark.
     fn begin_map(&self, out: &mut Vec<u8>) -> usize;
@@ -190,6 +197,10 @@ enum Operation {
     Constant(Box<[u8]>),
     /// One value.
     Value(Value),
+    /// One field, with its name; nothing if it is null.
+    Field(Value),
+    /// The end of a struct whose fields may be missing.
+    EndStruct,
 }
 
 #[derive(Debug)]
@@ -207,6 +218,23 @@ struct Value {
 enum WhenUnsent {
     Write(Box<[u8]>),
     Refuse(&'static str),
+}
+
+impl Value {
+    /// With its name before it wherever it is not null; `writes_null`: a null stands for a value
+    /// that was not sent.
+    fn named(self, name: &[u8], writes_null: bool) -> Self {
+        Self {
+            present: [name, &self.present].concat().into(),
+            null: self.null.map(|_| Box::default()),
+            unsent: match self.unsent {
+                WhenUnsent::Write(_) if writes_null => WhenUnsent::Write(Box::default()),
+                WhenUnsent::Write(bytes) => WhenUnsent::Write([name, &bytes].concat().into()),
+                refuse @ WhenUnsent::Refuse(_) => refuse,
+            },
+            ..self
+        }
+    }
 }
 
 impl<F: Format> Program<F> {
@@ -237,6 +265,14 @@ impl<F: Format> Program<F> {
             match operation {
                 Operation::Constant(bytes) => out.extend_from_slice(bytes),
                 Operation::Value(value) => self.value(value, event, out)?,
+                Operation::Field(value) => {
+                    let start = out.len();
+                    self.value(value, event, out)?;
+                    if out.len() > start {
+                        self.format.end_field(out);
+                    }
+                }
+                Operation::EndStruct => self.format.end_struct(out),
             }
         }
         Ok(())
@@ -327,11 +363,47 @@ impl<F: Format> Compiler<'_, F> {
                 return Err(Code::Internal
                     .fault(format!("the shape of field '{}' has another schema", field.name)));
             }
-            self.format.begin_field(index, &field.name, &mut self.constant);
-            self.shape(shape)?;
+            if self.format.leaves_nulls_out() {
+                self.unless_null(index, &field.name, shape)?;
+            } else {
+                self.format.begin_field(index, &field.name, &mut self.constant);
+                self.shape(shape)?;
+                self.format.end_field(&mut self.constant);
+            }
         }
-        self.format.end_struct(&mut self.constant);
+        if self.format.leaves_nulls_out() {
+            self.flush();
+            self.operations.push(Operation::EndStruct);
+        } else {
+            self.format.end_struct(&mut self.constant);
+        }
         Ok(())
+    }
+
+    /// A field of a format that leaves nulls out: its name goes with its value.
+    fn unless_null(&mut self, index: usize, name: &str, shape: &Shape) -> Result<(), Fault> {
+        let mut named = Vec::new();
+        self.format.begin_field(index, name, &mut named);
+        match &shape.node {
+            Node::Constant(Literal::Null) if shape.schema.optional => Ok(()),
+            Node::Constant(_) | Node::Struct(_) => {
+                self.constant.extend_from_slice(&named);
+                self.shape(shape)?;
+                self.format.end_field(&mut self.constant);
+                Ok(())
+            }
+            Node::Column { .. } | Node::Value { .. } => {
+                self.shape(shape)?;
+                if let Some(Operation::Value(value)) = self.operations.pop() {
+                    let writes_null = matches!(
+                        &shape.node,
+                        Node::Column { unsent: Unsent::Null | Unsent::Stamp(Literal::Null), .. }
+                    );
+                    self.operations.push(Operation::Field(value.named(&named, writes_null)));
+                }
+                Ok(())
+            }
+        }
     }
 
     fn value(

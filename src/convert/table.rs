@@ -4,16 +4,14 @@
 //! that the caller gives. **Invariants:** the records of one change are in the batch all or not at
 //! all; a fault names table, column, key and position as far as they are known.
 
+use super::headers::{self, Content};
 use super::json::Json;
-use super::program::{Failure, Input, Numbers, Program, Reason};
+use super::program::{Failure, Input, Program, Reason};
 use super::{Compiled, Converters};
-use crate::change::{ChangeKind, Column, ColumnType, Event, Scalar, ValueError};
+use crate::change::{ChangeKind, Column, Event};
 use crate::error::{Code, Fault};
 use crate::plan::TablePlan;
-use crate::record::{
-    Batch, Expression, Guard, Header, HeaderShape, HeaderValue, Kind, Leaf, Literal, Node, Record,
-    RecordShape, Shape, Span, TopicId,
-};
+use crate::record::{Batch, Guard, Header, HeaderShape, Leaf, Record, RecordShape, Span, TopicId};
 
 /// The readable form of a key is cut behind so many characters.
 const READABLE_KEY: usize = 200;
@@ -54,17 +52,6 @@ struct HeaderWriter {
     name: Box<str>,
     guard: Box<[Condition]>,
     content: Content,
-}
-
-#[derive(Debug)]
-enum Content {
-    Constant(Box<str>),
-    Text(Input),
-    /// The record's number among those of its message.
-    Part,
-    NamesOfUnsent(Box<[(Input, String)]>),
-    Shape(Program<Json>),
-    Null,
 }
 
 /// What has to hold for a record or a header to come out.
@@ -222,8 +209,8 @@ fn side(
 ) -> Result<Option<Span>, Failure> {
     let Some(program) = program else { return Ok(None) };
     let start = batch.mark();
-    program.run(event, batch.arena())?;
-    Ok(Some(Span { start, end: batch.mark() }))
+    let is_there = program.run(event, batch.arena())?;
+    Ok(is_there.then(|| Span { start, end: batch.mark() }))
 }
 
 impl HeaderWriter {
@@ -240,44 +227,6 @@ impl HeaderWriter {
     }
 }
 
-impl Content {
-    /// Appends the header's value; `false`: it is null.
-    fn write(&self, event: &Event<'_>, part: u32, out: &mut Vec<u8>) -> Result<bool, Failure> {
-        match self {
-            Self::Part => super::json::text::append_integer(out, part.into()),
-            Self::Constant(text) => out.extend_from_slice(text.as_bytes()),
-            Self::Shape(program) => return program.run_unless_null(event, out),
-            Self::Null => return Ok(false),
-            Self::NamesOfUnsent(columns) => {
-                let mut separator: &[u8] = b"";
-                for (input, name) in columns {
-                    if input.is_unsent(event) {
-                        out.extend_from_slice(separator);
-                        out.extend_from_slice(name.as_bytes());
-                        separator = b",";
-                    }
-                }
-            }
-            Self::Text(input) => match input.fetch(event)? {
-                Scalar::Null => return Ok(false),
-                Scalar::Text(text) => out.extend_from_slice(text.as_bytes()),
-                Scalar::Int(value) => super::json::text::append_integer(out, value),
-                Scalar::Bool(value) => {
-                    out.extend_from_slice(if value { b"true" } else { b"false" });
-                }
-                Scalar::Unavailable => {
-                    return Err(input.failure(ValueError::Unavailable("a header")));
-                }
-                _ => {
-                    let reason = "a value without a text of its own in a header".to_owned();
-                    return Err(input.failure(ValueError::Unrepresentable(reason)));
-                }
-            },
-        }
-        Ok(true)
-    }
-}
-
 struct Compiler<'c> {
     columns: &'c [Column],
     converters: &'c Converters,
@@ -290,13 +239,13 @@ impl Compiler<'_> {
         let mut readable = None;
         if let Some(shape) = &shape.key {
             let converter = &self.converters.key;
-            key = Some(converter.compile(shape, place.key, columns, "a record key")?);
-            readable = Some(plain_text(shape, columns)?);
+            key = converter.compile(shape, place.key, columns, "a record key")?;
+            readable = Some(headers::readable(shape, columns)?);
         }
         let mut value = None;
         if let Some(shape) = &shape.value {
             let converter = &self.converters.value;
-            value = Some(converter.compile(shape, place.value, columns, "a computed value")?);
+            value = converter.compile(shape, place.value, columns, "a computed value")?;
         }
         Ok(RecordWriter {
             topic: place.topic,
@@ -313,23 +262,7 @@ impl Compiler<'_> {
     }
 
     fn header(&self, shape: &HeaderShape) -> Result<HeaderWriter, Fault> {
-        let columns = self.columns;
-        let content = match &shape.value {
-            HeaderValue::Constant(text) => Content::Constant(text.as_str().into()),
-            HeaderValue::Shape(Shape { node: Node::Constant(Literal::Null), .. }) => Content::Null,
-            HeaderValue::Shape(shape) => Content::Shape(plain_text(shape, columns)?),
-            HeaderValue::Expression(Expression::Text(leaf)) => {
-                check_text(leaf, columns)?;
-                Content::Text(Input::compile(leaf, columns)?)
-            }
-            HeaderValue::Expression(Expression::Part) => Content::Part,
-            HeaderValue::Expression(Expression::NamesOfUnsent(names)) => Content::NamesOfUnsent(
-                names
-                    .iter()
-                    .map(|(leaf, name)| Ok((Input::compile(leaf, columns)?, name.clone())))
-                    .collect::<Result<_, Fault>>()?,
-            ),
-        };
+        let content = self.converters.headers.compile(&shape.value, self.columns)?;
         let name = shape.name.as_str().into();
         Ok(HeaderWriter { name, guard: self.conditions(&shape.guard)?, content })
     }
@@ -353,37 +286,5 @@ impl Compiler<'_> {
         let mut conditions = Vec::new();
         self.guard(guard, &mut conditions)?;
         Ok(conditions.into())
-    }
-}
-
-/// A value as Connect's header converter prints it.
-fn plain_text(shape: &Shape, columns: &[Column]) -> Result<Program<Json>, Fault> {
-    let style = match (&shape.schema.kind, Numbers::of(&shape.schema)) {
-        (Kind::String, _) | (Kind::Bytes, Numbers::Plain) => Json::Plain,
-        _ => Json::Header,
-    };
-    Program::compile(&style, shape, columns, "a header", (b"", b""))
-}
-
-/// Whether a leaf's value is a text of its own.
-fn check_text(leaf: &Leaf, columns: &[Column]) -> Result<(), Fault> {
-    let (Leaf::Before(index) | Leaf::After(index)) = leaf else { return Ok(()) };
-    let Some(column) = columns.get(*index) else { return Ok(()) };
-    match column.kind {
-        ColumnType::Bool
-        | ColumnType::Int16
-        | ColumnType::Int32
-        | ColumnType::Int64
-        | ColumnType::Text
-        | ColumnType::Json
-        | ColumnType::Xml
-        | ColumnType::Uuid
-        | ColumnType::LabelTree
-        | ColumnType::TextSearchVector
-        | ColumnType::Enum { .. }
-        | ColumnType::Opaque { .. } => Ok(()),
-        _ => Err(Code::Internal
-            .fault(format!("a {} has no text of its own for a header", column.native.name))
-            .at_column(&column.name)),
     }
 }

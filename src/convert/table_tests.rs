@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::testing::{TestParser, column, event};
-use super::{Converter, Converters, DecimalFormat, Place, TableWriter};
+use super::{Converter, Converters, DecimalFormat, HeaderConverter, Place, TableWriter};
 use crate::change::{
     BeforeImage, Cell, ChangeKind, ColumnType, Event, Scalar, TableId, TableVersion,
 };
@@ -14,28 +14,29 @@ use crate::record::{
     RecordShape, Render, Schema, Shape, TopicId, Unsent,
 };
 
-const JSON: Converter = Converter::Json { schemas: false, decimals: DecimalFormat::Base64 };
+pub(super) const JSON: Converter =
+    Converter::Json { schemas: false, decimals: DecimalFormat::Base64 };
 
-fn field(name: &str, schema: &Arc<Schema>) -> Field {
+pub(super) fn field(name: &str, schema: &Arc<Schema>) -> Field {
     Field { name: name.to_owned(), schema: Arc::clone(schema) }
 }
 
-fn value(schema: &Arc<Schema>, leaf: Leaf, render: Render) -> Shape {
+pub(super) fn value(schema: &Arc<Schema>, leaf: Leaf, render: Render) -> Shape {
     Shape { schema: Arc::clone(schema), node: Node::Value { leaf, render } }
 }
 
 /// `id int`, `name text`, and `payload text`, whose values may be left out.
-struct Table {
+pub(super) struct Table {
     id: Arc<Schema>,
-    name: Arc<Schema>,
-    payload: Arc<Schema>,
+    pub(super) name: Arc<Schema>,
+    pub(super) payload: Arc<Schema>,
     clock: Arc<Schema>,
     key: Arc<Schema>,
     value: Arc<Schema>,
 }
 
 impl Table {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let id = Arc::new(Schema::new(Kind::Int32));
         let name = Arc::new(Schema::new(Kind::String));
         let payload = Arc::new(Schema::new(Kind::String).optional());
@@ -52,12 +53,12 @@ impl Table {
         Self { id, name, payload, clock, key: Arc::new(key), value }
     }
 
-    fn key_shape(&self, leaf: Leaf) -> Shape {
+    pub(super) fn key_shape(&self, leaf: Leaf) -> Shape {
         let node = Node::Struct(vec![value(&self.id, leaf, Render::Int32)]);
         Shape { schema: Arc::clone(&self.key), node }
     }
 
-    fn value_shape(&self, unsent: Unsent) -> Shape {
+    pub(super) fn value_shape(&self, unsent: Unsent) -> Shape {
         let column = |schema: &Arc<Schema>, index, render, unsent| Shape {
             schema: Arc::clone(schema),
             node: Node::Column { leaf: Leaf::After(index), render, unsent },
@@ -72,7 +73,7 @@ impl Table {
         Shape { schema: Arc::clone(&self.value), node }
     }
 
-    fn record(&self, key: Leaf, value: Option<Shape>) -> RecordShape {
+    pub(super) fn record(&self, key: Leaf, value: Option<Shape>) -> RecordShape {
         RecordShape {
             topic: "srv.t".to_owned(),
             key: Some(self.key_shape(key)),
@@ -82,7 +83,7 @@ impl Table {
         }
     }
 
-    fn plan(&self, kind: ChangeKind, records: Vec<RecordShape>) -> TablePlan {
+    pub(super) fn plan(&self, kind: ChangeKind, records: Vec<RecordShape>) -> TablePlan {
         let version = TableVersion {
             table: TableId { namespace: "public".to_owned(), name: "t".to_owned() },
             native_id: 1,
@@ -111,23 +112,27 @@ fn writer(plan: &TablePlan, converter: Converter) -> TableWriter {
 fn try_writer(plan: &TablePlan, converter: Converter) -> Result<TableWriter, Fault> {
     let (key, value) = match converter {
         Converter::Avro => (Some(1), Some(0x0102_0304)),
-        Converter::Json { .. } => (None, None),
+        Converter::Json { .. } | Converter::Text | Converter::Bytes => (None, None),
     };
     let places: Vec<_> = (1..)
         .zip(plan.records())
         .map(|(topic, _)| Place { topic: TopicId(topic), key, value })
         .collect();
-    TableWriter::new(plan, &Converters { key: converter, value: converter }, &places)
+    TableWriter::new(
+        plan,
+        &Converters { key: converter, value: converter, headers: HeaderConverter::Simple },
+        &places,
+    )
 }
 
-const SENT: [Cell; 3] = [
+pub(super) const SENT: [Cell; 3] = [
     Cell::Raw { start: 0, len: 1 },
     Cell::Raw { start: 1, len: 3 },
     Cell::Raw { start: 4, len: 2 },
 ];
-const NO_PAYLOAD: [Cell; 3] = [SENT[0], SENT[1], Cell::Unavailable];
+pub(super) const NO_PAYLOAD: [Cell; 3] = [SENT[0], SENT[1], Cell::Unavailable];
 
-fn change<'a>(
+pub(super) fn change<'a>(
     kind: ChangeKind,
     before: Option<&'a [Cell]>,
     after: Option<&'a [Cell]>,
@@ -137,7 +142,7 @@ fn change<'a>(
 }
 
 /// Each record as `topic key value headers`, in readable form.
-fn written(batch: &Batch) -> Vec<String> {
+pub(super) fn written(batch: &Batch) -> Vec<String> {
     let text = |span| String::from_utf8(batch.bytes(span).to_vec()).unwrap();
     let side = |span: Option<_>| span.map_or_else(|| "-".to_owned(), text);
     batch
@@ -440,7 +445,8 @@ fn a_plan_that_contradicts_itself_is_refused() {
 fn an_unregistered_schema_is_refused() {
     let table = Table::new();
     let plan = table.plan(ChangeKind::Update, vec![table.record(Leaf::After(0), None)]);
-    let converters = Converters { key: Converter::Avro, value: Converter::Avro };
+    let headers = HeaderConverter::Simple;
+    let converters = Converters { key: Converter::Avro, value: Converter::Avro, headers };
     let place = Place { topic: TopicId(0), key: None, value: None };
     let fault = TableWriter::new(&plan, &converters, &[place]).unwrap_err();
     assert_eq!(fault.code(), Code::Internal);

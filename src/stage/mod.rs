@@ -175,7 +175,8 @@ impl<S: Services> Stage<S> {
             *id = match opening.schema_id(topic, side, &shape.schema) {
                 Some(known) => known,
                 None => {
-                    let new = self.schema_id(name, side, &shape.schema).await?;
+                    let converter = self.converter(side);
+                    let new = self.schema_id(converter, name, side, &shape.schema).await?;
                     opening.keep_schema_id(topic, side, &shape.schema, new);
                     new
                 }
@@ -187,11 +188,12 @@ impl<S: Services> Stage<S> {
 
     async fn schema_id(
         &mut self,
+        converter: Converter,
         topic: &str,
         side: Side,
         schema: &Schema,
     ) -> Result<Option<u32>, Fault> {
-        match self.converter(side).schema_text(schema)? {
+        match converter.schema_text(schema)? {
             Some(text) => self.services.schema_id(topic, side, &text).await.map(Some),
             None => Ok(None),
         }
@@ -220,9 +222,9 @@ impl<S: Services> Stage<S> {
         };
         let facts = self.services.topic(&topic).await?;
         self.settings.sizes.learn(self.topics.id(&topic), &facts);
-        let key_id = self.schema_id(&topic, Side::Key, &record.key_schema).await?;
-        let value_id = self.schema_id(&topic, Side::Value, &record.value_schema).await?;
-        let Converters { key, value } = self.settings.converters;
+        let [key, value] = [Side::Key, Side::Value].map(|side| self.converter(side).for_structs());
+        let key_id = self.schema_id(key, &topic, Side::Key, &record.key_schema).await?;
+        let value_id = self.schema_id(value, &topic, Side::Value, &record.value_schema).await?;
         let batch = &mut self.control.batch;
         let marks = [
             batch.mark(),

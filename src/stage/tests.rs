@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{OpenTable, Services, Side, Stage, StageSettings};
 use crate::change::{Cell, ChangeKind, ColumnType, Event, Instant, RowImage, Scalar};
-use crate::convert::{Converter, Converters, DecimalFormat};
+use crate::convert::{Converter, Converters, DecimalFormat, HeaderConverter};
 use crate::error::{Code, Fault};
 use crate::kafka::{
     CleanupPolicy, OffsetRecord, Received, Receiver, SizeLimits, Staged, TableState, TopicFacts,
@@ -49,7 +49,7 @@ async fn open(stage_bytes: usize, policy: CleanupPolicy) -> Result<Bench, Fault>
     let settings = StageSettings {
         plan: Arc::new(PlanSettings::new("p")),
         source: source_block(),
-        converters: Converters { key: json, value: json },
+        converters: Converters { key: json, value: json, headers: HeaderConverter::Simple },
         control_topic: Some("p.schema-changes".to_owned()),
         sizes: SizeLimits::unlimited(),
         stage_bytes,

@@ -119,6 +119,7 @@ impl Parts {
             converters: Converters {
                 key: connector.key.converter,
                 value: connector.value.converter,
+                headers: connector.headers,
             },
             control_topic: Some(connector.schema_changes_topic.clone()),
             stage_bytes: connector.stage_bytes,

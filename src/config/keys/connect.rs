@@ -9,8 +9,6 @@ use crate::config::{Choice, Rejection, Rule, Table};
 pub const TABLES: [&Table; 6] =
     [&COMMON, &TRANSFORMS, &ERRORS, &TOPIC_CREATION, &EXACTLY_ONCE, &OVERRIDES];
 
-const STRUCTURES: &str = "change records are structures";
-
 /// The converters for keys and values.
 pub const CONVERTERS: &[Choice] = &[
     Choice::of("io.confluent.connect.avro.AvroConverter"),
@@ -19,8 +17,12 @@ pub const CONVERTERS: &[Choice] = &[
     Choice::of("org.apache.kafka.connect.json.JsonConverter"),
     Choice::of("JsonConverter"),
     Choice::of("Json"),
-    Choice::refused("org.apache.kafka.connect.storage.StringConverter", STRUCTURES),
-    Choice::refused("org.apache.kafka.connect.converters.ByteArrayConverter", STRUCTURES),
+    Choice::of("org.apache.kafka.connect.storage.StringConverter"),
+    Choice::of("StringConverter"),
+    Choice::of("String"),
+    Choice::of("org.apache.kafka.connect.converters.ByteArrayConverter"),
+    Choice::of("ByteArrayConverter"),
+    Choice::of("ByteArray"),
     Choice::refused("io.confluent.connect.protobuf.ProtobufConverter", "Protobuf is not built"),
     Choice::refused("io.confluent.connect.json.JsonSchemaConverter", "JSON Schema is not built"),
     Choice::refused(
@@ -30,16 +32,19 @@ pub const CONVERTERS: &[Choice] = &[
     Choice::refused("io.debezium.converters.CloudEventsConverter", "CloudEvents are not built"),
 ];
 
-const HEADERS_ARE_TEXT: &str = "headers are written as SimpleHeaderConverter writes them";
-
 /// The converters for headers.
 pub const HEADER_CONVERTERS: &[Choice] = &[
     Choice::of("org.apache.kafka.connect.storage.SimpleHeaderConverter"),
     Choice::of("SimpleHeaderConverter"),
     Choice::of("Simple"),
-    Choice::refused("org.apache.kafka.connect.json.JsonConverter", HEADERS_ARE_TEXT),
-    Choice::refused("org.apache.kafka.connect.storage.StringConverter", HEADERS_ARE_TEXT),
-    Choice::refused("io.confluent.connect.avro.AvroConverter", HEADERS_ARE_TEXT),
+    Choice::of("org.apache.kafka.connect.json.JsonConverter"),
+    Choice::of("JsonConverter"),
+    Choice::of("Json"),
+    Choice::of("org.apache.kafka.connect.storage.StringConverter"),
+    Choice::of("StringConverter"),
+    Choice::of("String"),
+    Choice::refused("org.apache.kafka.connect.converters.ByteArrayConverter", "headers are texts"),
+    Choice::refused("io.confluent.connect.avro.AvroConverter", "it is no header converter"),
 ];
 
 fn connector_name(text: &str) -> Result<(), Rejection> {
@@ -78,11 +83,11 @@ keys! {
         VALUE_CONVERTER "value.converter" Class () High
             "How record values are written. Without it the worker's value.converter holds."
             Rule::OneOf(CONVERTERS);
+        HEADER_CONVERTER "header.converter" Class () Low
+            "How headers are written. Without it the worker's header.converter holds."
+            Rule::OneOf(HEADER_CONVERTERS);
     }
     no effect {
-        "header.converter" Class ("org.apache.kafka.connect.storage.SimpleHeaderConverter")
-            "headers are always written as SimpleHeaderConverter writes them"
-            Rule::OneOf(HEADER_CONVERTERS);
         "tasks.max.enforce" Boolean ("true")
             "a connector never has more than one task";
         "config.action.reload" String ("restart")
@@ -94,7 +99,6 @@ keys! {
         "key.converter.plugin.version" String () "a worker has exactly one version of everything";
         "value.converter.plugin.version" String () "a worker has exactly one version of everything";
         "header.converter.plugin.version" String () "a worker has exactly one version of everything";
-        "header.converter.<option>" String () "the header converter has no options here";
         "offsets.storage.topic" String ()
             "all connectors of a worker keep their offsets in the worker's offset.storage.topic";
     }

@@ -1,5 +1,5 @@
-//! Options of the converters. Each name is written once for both sides: `<key|value>` stands for
-//! either.
+//! Options of the converters. Each name is written once for all that have it: `<key|value>` stands
+//! for either.
 //!
 //! Names and defaults are those of Confluent's Avro converter 7.0 and Kafka's JSON converter 4.3.
 
@@ -58,7 +58,7 @@ keys! {
             ("io.confluent.kafka.serializers.subject.TopicNameStrategy")
             "subjects are always named <topic>-key and <topic>-value"
             Rule::OneOf(NAME_STRATEGIES);
-        "<key|value>.converter.schemas.cache.size" Int ("1000")
+        "<key|value|header>.converter.schemas.cache.size" Int ("1000")
             "an id is kept for as long as its schema is in use";
         "<key|value>.converter.schemas.cache.config" Int ("1000")
             "an id is kept for as long as its schema is in use";
@@ -103,18 +103,27 @@ keys! {
     /// How records are written.
     CONVERTER_DETAILS "Converters"
     supported {
-        SCHEMAS_ENABLE "<key|value>.converter.schemas.enable" Boolean ("true") Medium
-            "JSON: whether every record carries its schema.";
-        DECIMAL_FORMAT "<key|value>.converter.decimal.format" String ("BASE64") Low
+        SCHEMAS_ENABLE "<key|value|header>.converter.schemas.enable" Boolean ("true") Medium
+            "JSON: whether every key, value or header carries its schema.";
+        DECIMAL_FORMAT "<key|value|header>.converter.decimal.format" String ("BASE64") Low
             "JSON: whether exact decimals are written as the Base64 text of their bytes, or as numbers."
             Rule::OneOf(&[Choice::of("BASE64"), Choice::of("NUMERIC")]);
     }
     no effect {
         "<key|value>.converter.ignore.default.for.nullables" Boolean ("false")
             "null is always written as null, never as the column's default";
-        "<key|value>.converter.replace.null.with.default" Boolean ("true")
+        "<key|value|header>.converter.replace.null.with.default" Boolean ("true")
             "null is always written as null, never as the column's default";
-        "<key|value>.converter.converter.type" String () "a converter knows which side it is on";
+        "<key|value|header>.converter.converter.type" String () "a converter knows which side it is on";
+        "<key|value|header>.converter.converter.encoding" String ("UTF8")
+            "texts are always UTF-8"
+            Rule::OneOf(&[
+                Choice::of("UTF8"),
+                Choice::of("UTF-8"),
+                Choice::refused("ISO-8859-1", "texts are always UTF-8"),
+                Choice::refused("US-ASCII", "texts are always UTF-8"),
+                Choice::refused("UTF-16", "texts are always UTF-8"),
+            ]);
         "<key|value>.converter.allow.optional.map.keys" Boolean ("false")
             "no map is published whose keys may be missing";
         "<key|value>.converter.flatten.singleton.unions" Boolean ("false")
@@ -132,5 +141,6 @@ keys! {
             "schemas are written as without it";
         "<key|value>.converter.scrub.invalid.names" Boolean ("false")
             "use field.name.adjustment.mode and schema.name.adjustment.mode";
+        "header.converter.<option>" String () "no header converter has this option here";
     }
 }

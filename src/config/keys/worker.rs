@@ -39,6 +39,10 @@ keys! {
         VALUE_CONVERTER "value.converter" Class ("io.confluent.connect.avro.AvroConverter") High
             "How record values are written by connectors that do not say."
             Rule::OneOf(super::connect::CONVERTERS);
+        HEADER_CONVERTER "header.converter" Class
+            ("org.apache.kafka.connect.storage.SimpleHeaderConverter") Low
+            "How headers are written by connectors that do not say."
+            Rule::OneOf(super::connect::HEADER_CONVERTERS);
         OFFSET_FLUSH_INTERVAL "offset.flush.interval.ms" Long ("5000") Low
             "Least time between two commits that only move an offset, on traffic that is not captured. Kafka Connect's default is 60000."
             Rule::AtLeast(1);
@@ -61,9 +65,6 @@ keys! {
             Rule::OneOf(&[Choice::of("text"), Choice::of("json")]);
     }
     no effect {
-        "header.converter" Class ("org.apache.kafka.connect.storage.SimpleHeaderConverter")
-            "headers are always written as SimpleHeaderConverter writes them"
-            Rule::OneOf(super::connect::HEADER_CONVERTERS);
         "exactly.once.source.support" String ("disabled")
             "records and their offset are always in one Kafka transaction"
             Rule::OneOf(&[Choice::of("disabled"), Choice::of("preparing"), Choice::of("enabled")]);
@@ -83,7 +84,6 @@ keys! {
         "key.converter.plugin.version" String () "a worker has exactly one version of everything";
         "value.converter.plugin.version" String () "a worker has exactly one version of everything";
         "header.converter.plugin.version" String () "a worker has exactly one version of everything";
-        "header.converter.<option>" String () "the header converter has no options here";
     }
 }
 

@@ -1,4 +1,5 @@
-//! Rendered values → JSON text, in the spellings of Kafka's JSON converter and header converter.
+//! Rendered values → JSON text, in the spellings of Kafka's JSON converter and header converter; and
+//! texts that are close to it.
 //!
 //! Knows neither tables nor schemas beyond [`Numbers`]. **Invariant:** what is written is one JSON
 //! value for each call, separators are written by what follows them.
@@ -12,7 +13,7 @@ use crate::change::ByteText;
 use crate::convert::program::{Format, Numbers};
 use crate::record::{Presence, Primitive, Schema};
 
-/// How a JSON text spells what JSON has no form for.
+/// How a text spells what JSON has no form for, and what is left of JSON besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::convert) enum Json {
     /// As `JsonConverter` does: decimals as base64 of the unscaled value, Connect's times as numbers.
@@ -25,6 +26,11 @@ pub(in crate::convert) enum Json {
     /// As `SimpleHeaderConverter` prints a value that is one text or one byte string: without
     /// quotes, as it is.
     Plain,
+    /// As `StringConverter` prints a value, by Java's `toString`: `Struct{id=1,name=a}`, nulls left
+    /// out. Connect's times are ISO 8601 texts here too, for Java's lose the milliseconds.
+    Java,
+    /// As `ByteArrayConverter` writes a value, which is bytes: as they are.
+    Raw,
 }
 
 /// Writes one value.
@@ -44,17 +50,29 @@ impl Json {
 
     /// What stands at either end of a string.
     fn quote(self, out: &mut Vec<u8>) {
-        if self != Self::Plain {
+        if self.is_json() {
             out.push(b'"');
         }
     }
 
+    const fn is_json(self) -> bool {
+        match self {
+            Self::Base64 | Self::Numeric | Self::Header => true,
+            Self::Plain | Self::Java | Self::Raw => false,
+        }
+    }
+
+    /// Whether what is not a number stands in quotes.
+    const fn quotes_words(self) -> bool {
+        matches!(self, Self::Base64 | Self::Numeric)
+    }
+
     /// A part of a string's inside.
-    fn piece(self, text: &str, out: &mut Vec<u8>) {
+    pub(in crate::convert) fn piece(self, text: &str, out: &mut Vec<u8>) {
         match self {
             Self::Base64 | Self::Numeric => append_escaped(out, text, is_forbidden),
             Self::Header => append_escaped(out, text, |byte| matches!(byte, b'"' | b'\\')),
-            Self::Plain => out.extend_from_slice(text.as_bytes()),
+            Self::Plain | Self::Java | Self::Raw => out.extend_from_slice(text.as_bytes()),
         }
     }
 }
@@ -73,10 +91,15 @@ impl Format for Json {
     }
 
     fn begin_struct(&self, out: &mut Vec<u8>) {
-        out.push(b'{');
+        out.extend_from_slice(if *self == Self::Java { b"Struct{".as_slice() } else { b"{" });
     }
 
     fn begin_field(&self, index: usize, name: &str, out: &mut Vec<u8>) {
+        if *self == Self::Java {
+            out.extend_from_slice(name.as_bytes());
+            out.push(b'=');
+            return;
+        }
         if index > 0 {
             out.push(b',');
         }
@@ -84,8 +107,22 @@ impl Format for Json {
         out.push(b':');
     }
 
+    fn end_field(&self, out: &mut Vec<u8>) {
+        if *self == Self::Java {
+            out.push(b',');
+        }
+    }
+
     fn end_struct(&self, out: &mut Vec<u8>) {
+        // A comma here is that of a field: without fields the last byte is the brace.
+        if *self == Self::Java && out.last() == Some(&b',') {
+            out.pop();
+        }
         out.push(b'}');
+    }
+
+    fn leaves_nulls_out(&self) -> bool {
+        *self == Self::Java
     }
 
     fn begin_map(&self, out: &mut Vec<u8>) -> usize {
@@ -94,6 +131,9 @@ impl Format for Json {
     }
 
     fn begin_entry(&self, index: usize, key: &str, out: &mut Vec<u8>) {
+        if *self == Self::Java && index > 0 {
+            out.extend_from_slice(b", ");
+        }
         self.begin_field(index, key, out);
     }
 
@@ -105,32 +145,38 @@ impl Format for Json {
 impl JsonWriter<'_> {
     fn integer(&mut self, value: i64) {
         match (self.style, self.numbers) {
-            (Json::Header, Numbers::Date) => append_date(self.out, value),
-            (Json::Header, Numbers::Time) => append_time(self.out, value),
-            (Json::Header, Numbers::Timestamp) => append_timestamp(self.out, value),
+            (Json::Header | Json::Java, Numbers::Date) => append_date(self.out, value),
+            (Json::Header | Json::Java, Numbers::Time) => append_time(self.out, value),
+            (Json::Header | Json::Java, Numbers::Timestamp) => append_timestamp(self.out, value),
             _ => append_integer(self.out, value),
         }
     }
 
     /// Turns the bytes that stand raw behind `start` into their text.
     fn spell_raw(&mut self, start: usize) {
-        if let (Json::Numeric | Json::Header, Numbers::Decimal { scale }) =
-            (self.style, self.numbers)
-        {
-            append_decimal(self.out, start, scale);
-        } else {
-            append_base64(self.out, start);
-            if self.style == Json::Plain {
-                // The text stands alone: without the quotes at its ends.
-                self.out.pop();
-                self.out.remove(start);
+        match (self.style, self.numbers) {
+            (Json::Raw, _) => {}
+            (Json::Numeric | Json::Header | Json::Java, Numbers::Decimal { scale }) => {
+                append_decimal(self.out, start, scale);
+            }
+            (style, _) => {
+                append_base64(self.out, start);
+                if !style.is_json() {
+                    // The text stands alone: without the quotes at its ends.
+                    self.out.pop();
+                    self.out.remove(start);
+                }
             }
         }
     }
 
     fn separate(&mut self, index: usize) {
         if index > 0 {
-            self.out.push(b',');
+            self.out.extend_from_slice(if self.style == Json::Java {
+                b", ".as_slice()
+            } else {
+                b","
+            });
         }
     }
 
@@ -155,11 +201,11 @@ impl Primitive for JsonWriter<'_> {
     }
 
     fn float32(&mut self, value: f32) {
-        append_float32(self.out, value, self.style != Json::Header);
+        append_float32(self.out, value, self.style.quotes_words());
     }
 
     fn float64(&mut self, value: f64) {
-        append_float64(self.out, value, self.style != Json::Header);
+        append_float64(self.out, value, self.style.quotes_words());
     }
 
     fn text(&mut self, value: &str) {
@@ -198,10 +244,14 @@ impl Primitive for JsonWriter<'_> {
     }
 
     fn begin_struct(&mut self) {
-        self.out.push(b'{');
+        self.style.begin_struct(self.out);
     }
 
     fn field(&mut self, index: usize, name: &'static str, presence: Presence) {
+        if self.style == Json::Java {
+            // Every struct of a rendering has bytes in it, which this style does not take.
+            self.separate(index);
+        }
         self.style.begin_field(index, name, self.out);
         self.presence(presence);
     }
