@@ -37,6 +37,9 @@ use crate::error::{Code, Fate, Fault};
 use crate::sources::Start;
 use crate::stage::{OffsetRecord, Services, Stage};
 
+/// The server answers every status update; if it says nothing for so long it is gone, and the
+/// network did not tell. Long enough for a server that is busy with a huge transaction.
+const SILENCE: Duration = Duration::from_secs(300);
 /// How long an orderly end of the stream may take.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -322,6 +325,12 @@ impl<'a, S: Services> Course<'a, S> {
                     }
                     None => return Err(Code::StreamStopped.fault("the server ended the stream")),
                 },
+                () = tokio::time::sleep(SILENCE) => {
+                    return Err(Code::SourceUnreachable.fault(format!(
+                        "the server has said nothing for {} s, though it was asked to",
+                        SILENCE.as_secs()
+                    )));
+                }
             }
             // what has arrived already is taken without looking at anything else
             while let Some(frame) = reader.try_next()? {

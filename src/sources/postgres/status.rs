@@ -87,20 +87,22 @@ impl Sending {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut publisher_lives = true;
         loop {
-            tokio::select! {
+            let is_due = tokio::select! {
                 changed = self.committed.changed(), if publisher_lives => {
                     publisher_lives = changed.is_ok();
+                    false
                 }
-                () = self.reply.notified() => {}
-                _ = tick.tick() => {}
-            }
-            if let Err(fault) = self.send().await {
+                () = self.reply.notified() => false,
+                _ = tick.tick() => true,
+            };
+            if let Err(fault) = self.send(is_due).await {
                 return fault;
             }
         }
     }
 
-    async fn send(&mut self) -> Result<(), Fault> {
+    /// `ask`: the server is to answer, as a sign of life and of how far it has read its log.
+    async fn send(&mut self, ask: bool) -> Result<(), Fault> {
         let committed = self.committed.borrow_and_update().clone();
         if let Some(position) = committed.as_ref().and_then(acknowledged) {
             self.flushed = self.flushed.max(position);
@@ -111,7 +113,7 @@ impl Sending {
             flushed: self.flushed,
             applied: self.flushed,
             clock: WireTime::from_unix_micros(clock_micros()),
-            reply_requested: false,
+            reply_requested: ask,
         };
         self.writer.send_status(&update).await
     }

@@ -6,6 +6,9 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::Settings;
 use super::catalogue::{TableFacts, fetch_tables, fetch_types, refresh_types};
@@ -43,7 +46,13 @@ pub(super) struct Tables {
     types: TypeCatalogue,
     entries: Vec<Entry>,
     catalogue: Option<Connection>,
+    /// When the catalogue was last asked. A connection that was idle for long may be dead without
+    /// anybody knowing.
+    asked: Instant,
 }
+
+/// Beyond this a connection to the catalogue is not trusted any more.
+const IDLE_LIMIT: Duration = Duration::from_secs(30);
 
 /// One description that the stream (or a snapshot) gave.
 #[derive(Debug)]
@@ -92,6 +101,7 @@ impl Tables {
             types: TypeCatalogue::new(),
             entries: Vec::new(),
             catalogue: None,
+            asked: Instant::now(),
         })
     }
 
@@ -424,6 +434,9 @@ impl Tables {
     }
 
     async fn connect(&mut self) -> Result<(), Fault> {
+        if std::mem::replace(&mut self.asked, Instant::now()).elapsed() > IDLE_LIMIT {
+            self.catalogue = None;
+        }
         if self.catalogue.is_none() {
             let connection = Connection::open(&self.settings.connection, Purpose::Control).await?;
             self.catalogue = Some(connection);
