@@ -178,6 +178,13 @@ class Connector:
         check(trace.startswith(code), f"the trace begins with {code}; it is: {trace}")
         return trace
 
+    def fail_again(self, code: str) -> str:
+        """Restart it; it must fail anew with the code, not just still show the old failure."""
+        known = self.worker.log_text().count(code)
+        self.restart()
+        wait_for(lambda: self.worker.log_text().count(code) > known, 60, f"another {code} in the log", self.worker.ended)
+        return self.wait_failed(code)
+
     def restart(self) -> None:
         """Restart it and its tasks."""
         answer = self.request("POST", "/restart?includeTasks=true")
