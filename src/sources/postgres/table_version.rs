@@ -71,6 +71,32 @@ pub fn build<'t>(
     ResolvedTable { version, labels }
 }
 
+/// The facts by which a description that is not remembered is completed.
+///
+/// Where every column is sent, the stream does not say which of them are the key. If the catalogue
+/// of now cannot say it either, for the table is gone or the key's columns have changed since, what
+/// was remembered of the version before is closer to the truth.
+pub fn best_facts(
+    descriptor: &RelationDescriptor,
+    now: Option<TableFacts>,
+    remembered: Option<&TableFacts>,
+) -> Option<TableFacts> {
+    if descriptor.replica_identity != ReplicaIdentity::Full
+        || now.as_ref().is_some_and(|now| knows_key(descriptor, now))
+    {
+        return now;
+    }
+    let then = remembered.filter(|then| then.primary_key.is_some() && knows_key(descriptor, then));
+    then.cloned().or(now)
+}
+
+/// Whether a table's primary key consists of columns that the stream describes so. A table
+/// without one is known to have none.
+fn knows_key(descriptor: &RelationDescriptor, facts: &TableFacts) -> bool {
+    let primary = facts.primary_key.as_ref();
+    primary.is_none_or(|primary| places(descriptor, facts, primary).is_some())
+}
+
 /// The catalogue's column, if it is the one that the stream describes.
 fn agreeing<'f>(facts: &'f TableFacts, described: &RelationColumn) -> Option<&'f ColumnFacts> {
     facts
@@ -274,6 +300,33 @@ mod tests {
         check_key((ReplicaIdentity::Full, [true; 4]), Some(&facts), &[], &BeforeImage::Full);
         facts.primary_key = key_facts(&["gone"]);
         check_key((ReplicaIdentity::Full, [true; 4]), Some(&facts), &[], &BeforeImage::Full);
+    }
+
+    #[test]
+    fn a_key_that_the_catalogue_no_longer_knows_is_remembered() {
+        use ReplicaIdentity::{Default, Full};
+        let key = |identity, now: Option<TableFacts>, remembered: Option<&TableFacts>| {
+            let descriptor = descriptor(identity, [true; 4]);
+            let best = best_facts(&descriptor, now, remembered);
+            version(&descriptor, best.as_ref()).key
+        };
+        let then = facts();
+        let mut retyped = facts();
+        retyped.columns[1].type_oid = INT8;
+        let mut keyless = facts();
+        keyless.primary_key = None;
+        let mut moved = facts();
+        moved.primary_key = key_facts(&["c"]);
+        // dropped, or the key's column is another by now
+        assert_eq!(key(Full, None, Some(&then)), [1, 0]);
+        assert_eq!(key(Full, Some(retyped.clone()), Some(&then)), [1, 0]);
+        assert_eq!(key(Full, Some(retyped.clone()), Some(&retyped)), [0; 0]);
+        assert_eq!(key(Full, Some(retyped), Some(&keyless)), [0; 0]);
+        // what the catalogue does know is newer
+        assert_eq!(key(Full, Some(moved), Some(&then)), [2]);
+        assert_eq!(key(Full, Some(keyless), Some(&then)), [0; 0]);
+        // flags of columns need no help
+        assert_eq!(key(Default, None, Some(&then)), [0, 1, 2, 3]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::connection::{Connection, Purpose};
 use super::relations::{InstalledTable, RelationDescriptor};
 pub(super) use super::state::Place;
 use super::state::{KnownVersion, TableHistory};
-use super::table_version::{ResolvedTable, build};
+use super::table_version::{ResolvedTable, best_facts, build};
 use super::values::{LabelCheck, TypeCatalogue, WireType};
 use super::wire::{RelationId, ReplicaIdentity};
 use crate::change::{RowImage, TableVersion, diff};
@@ -136,7 +136,11 @@ impl Tables {
         let is_known = known.is_some();
         let (epoch, facts) = match known {
             Some(known) => known,
-            None => (self.next_epoch(descriptor), self.fetch_facts(descriptor.oid.0).await?),
+            None => {
+                let now = self.fetch_facts(descriptor.oid.0).await?;
+                let before = self.last_of(descriptor).and_then(|last| last.facts.as_ref());
+                (self.next_epoch(descriptor), best_facts(descriptor, now, before))
+            }
         };
         self.fetch_types(descriptor).await?;
         let resolved = build(descriptor, facts.as_ref(), &self.types, wire_types, epoch);
