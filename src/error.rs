@@ -213,6 +213,10 @@ codes! {
     RegistryRefused "REGISTRY-REFUSED" Halt
         "The schema registry refuses the request (credentials, read-only mode, unknown subject)."
         "Check the registry's credentials and mode.";
+    // transforms
+    TransformUnfit "TRANSFORM-UNFIT" Halt
+        "A transform cannot be applied to the records of a table."
+        "Correct the transform's options, or limit it to the tables that it fits (predicate TopicNameMatches).";
     // Kafka
     KafkaUnreachable "KAFKA-UNREACHABLE" Retry
         "No Kafka broker answers at bootstrap.servers."
@@ -323,6 +327,13 @@ impl Fault {
     /// Where it was met.
     pub fn place(&self) -> &Place {
         &self.0.place
+    }
+
+    /// Says in front of the message which part of the configuration it is about.
+    #[must_use]
+    pub fn within(mut self, part: impl fmt::Display) -> Self {
+        self.0.message = format!("{part}: {}", self.0.message);
+        self
     }
 
     /// Names the table, unless a deeper layer already did.

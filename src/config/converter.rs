@@ -13,31 +13,13 @@ use super::layer::Layer;
 use super::list::split_list;
 use super::values::Values;
 use crate::convert::{Converter, DecimalFormat, HeaderConverter};
+pub use crate::plan::Side;
 use crate::registry::{Address, Authentication, Settings as RegistrySettings};
 
-/// The side of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// Keys.
-    Key,
-    /// Values.
-    Value,
-}
-
-impl Side {
-    /// The first part of the names of its keys.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Key => "key",
-            Self::Value => "value",
-        }
-    }
-
-    const fn class_key(self) -> &'static KeyDef {
-        match self {
-            Self::Key => &connect::KEY_CONVERTER,
-            Self::Value => &connect::VALUE_CONVERTER,
-        }
+const fn class_key(side: Side) -> &'static KeyDef {
+    match side {
+        Side::Key => &connect::KEY_CONVERTER,
+        Side::Value => &connect::VALUE_CONVERTER,
     }
 }
 
@@ -92,7 +74,7 @@ pub(super) fn parse(
     side: Side,
     worker: &ConverterChoice,
 ) -> ConverterSettings {
-    let class_key = side.class_key();
+    let class_key = class_key(side);
     let chosen = choose(values, side.as_str(), class_key, worker);
     let format = Format::of(&chosen.class);
     note_strangers(values, side.as_str(), &chosen.options, format);

@@ -39,7 +39,7 @@ pub struct TableWriter {
 #[derive(Debug)]
 struct RecordWriter {
     topic: TopicId,
-    guard: Box<[Condition]>,
+    guard: Option<Condition>,
     key: Option<Compiled>,
     value: Option<Compiled>,
     headers: Box<[HeaderWriter]>,
@@ -50,21 +50,25 @@ struct RecordWriter {
 #[derive(Debug)]
 struct HeaderWriter {
     name: Box<str>,
-    guard: Box<[Condition]>,
+    guard: Option<Condition>,
     content: Content,
 }
 
 /// What has to hold for a record or a header to come out.
 #[derive(Debug)]
-struct Condition {
-    inputs: Box<[Input]>,
-    /// Whether at least one of them must be missing, or none may be.
-    any_unsent: bool,
+enum Condition {
+    AnyUnsent(Box<[Input]>),
+    All(Box<[Self]>),
+    Not(Box<Self>),
 }
 
 impl Condition {
     fn holds(&self, event: &Event<'_>) -> bool {
-        self.inputs.iter().any(|input| input.is_unsent(event)) == self.any_unsent
+        match self {
+            Self::AnyUnsent(inputs) => inputs.iter().any(|input| input.is_unsent(event)),
+            Self::All(conditions) => conditions.iter().all(|condition| condition.holds(event)),
+            Self::Not(condition) => !condition.holds(event),
+        }
     }
 }
 
@@ -128,7 +132,7 @@ impl TableWriter {
             .get(event.kind as usize)
             .into_iter()
             .flatten()
-            .filter(|record| record.guard.iter().all(|condition| condition.holds(event)))
+            .filter(|record| record.guard.as_ref().is_none_or(|guard| guard.holds(event)))
     }
 
     fn fault(&self, failure: Failure, record: &RecordWriter, event: &Event<'_>) -> Fault {
@@ -215,7 +219,7 @@ fn side(
 
 impl HeaderWriter {
     fn write(&self, event: &Event<'_>, part: u32, batch: &mut Batch) -> Result<(), Failure> {
-        if !self.guard.iter().all(|condition| condition.holds(event)) {
+        if self.guard.as_ref().is_some_and(|guard| !guard.holds(event)) {
             return Ok(());
         }
         let name = batch.append(self.name.as_bytes());
@@ -249,7 +253,7 @@ impl Compiler<'_> {
         }
         Ok(RecordWriter {
             topic: place.topic,
-            guard: self.conditions(&shape.guard)?,
+            guard: self.guard(&shape.guard)?,
             key,
             value,
             headers: shape
@@ -264,27 +268,29 @@ impl Compiler<'_> {
     fn header(&self, shape: &HeaderShape) -> Result<HeaderWriter, Fault> {
         let content = self.converters.headers.compile(&shape.value, self.columns)?;
         let name = shape.name.as_str().into();
-        Ok(HeaderWriter { name, guard: self.conditions(&shape.guard)?, content })
+        Ok(HeaderWriter { name, guard: self.guard(&shape.guard)?, content })
     }
 
-    /// Adds what has to hold, so that all of it is asked for.
-    fn guard(&self, guard: &Guard, conditions: &mut Vec<Condition>) -> Result<(), Fault> {
-        let (leaves, any_unsent) = match guard {
-            Guard::Always => return Ok(()),
-            Guard::All(guards) => {
-                return guards.iter().try_for_each(|guard| self.guard(guard, conditions));
+    /// `None`: nothing has to hold.
+    fn guard(&self, guard: &Guard) -> Result<Option<Condition>, Fault> {
+        match guard {
+            Guard::Always => Ok(None),
+            guard => self.condition(guard).map(Some),
+        }
+    }
+
+    fn condition(&self, guard: &Guard) -> Result<Condition, Fault> {
+        Ok(match guard {
+            Guard::Always => Condition::All(Box::default()),
+            Guard::AnyUnsent(leaves) => {
+                let inputs = leaves.iter().map(|leaf| Input::compile(leaf, self.columns));
+                Condition::AnyUnsent(inputs.collect::<Result<_, _>>()?)
             }
-            Guard::AnyUnsent(leaves) => (leaves, true),
-            Guard::AllSent(leaves) => (leaves, false),
-        };
-        let inputs = leaves.iter().map(|leaf| Input::compile(leaf, self.columns));
-        conditions.push(Condition { inputs: inputs.collect::<Result<_, _>>()?, any_unsent });
-        Ok(())
-    }
-
-    fn conditions(&self, guard: &Guard) -> Result<Box<[Condition]>, Fault> {
-        let mut conditions = Vec::new();
-        self.guard(guard, &mut conditions)?;
-        Ok(conditions.into())
+            Guard::All(guards) => {
+                let conditions = guards.iter().map(|guard| self.condition(guard));
+                Condition::All(conditions.collect::<Result<_, _>>()?)
+            }
+            Guard::Not(guard) => Condition::Not(Box::new(self.condition(guard)?)),
+        })
     }
 }

@@ -289,12 +289,13 @@ fn guards_can_ask_for_several_things() {
     let table = Table::new();
     let guarded = |guard| RecordShape { guard, ..table.record(Leaf::After(0), None) };
     let any = |index| Guard::AnyUnsent(vec![Leaf::After(index)]);
-    let all = |index| Guard::AllSent(vec![Leaf::After(index)]);
+    let all = |index| any(index).negated();
     let records = vec![
         guarded(all(2)),
         guarded(Guard::All(vec![any(2), all(1)])),
         guarded(Guard::All(vec![any(2), any(1), Guard::Always])),
-        guarded(Guard::AllSent(Vec::new())),
+        guarded(Guard::Always.negated().negated()),
+        guarded(Guard::Always.negated()),
     ];
     let writer = writer(&table.plan(ChangeKind::Update, records), JSON);
     let check = |after: &[Cell], expect: &[u32]| {

@@ -4,7 +4,9 @@
 //! **Invariant:** whatever a value holds that the source did not send is named here.
 
 use super::settings::Extensions;
-use crate::record::{Expression, Guard, HeaderShape, HeaderValue, Leaf, Shape};
+use crate::record::{
+    Expression, Guard, HeaderShape, HeaderValue, Leaf, Node, RecordShape, Shape, Unsent,
+};
 
 /// Number of the table version.
 const EPOCH: &str = "__tidegate.epoch";
@@ -79,6 +81,47 @@ impl Headers<'_> {
             });
         }
         headers
+    }
+}
+
+/// Whether some records of a kind have the header and others have not.
+pub(super) fn is_guarded(name: &str) -> bool {
+    matches!(name, UNAVAILABLE | UNMERGEABLE)
+}
+
+/// Makes the headers say what the value holds now that was not sent.
+pub(super) fn restate(record: &mut RecordShape) {
+    let mut unsent = Vec::new();
+    if let Some(value) = &record.value {
+        collect_unsent(value, "", &mut unsent);
+    }
+    if unsent.is_empty() {
+        record.headers.retain(|header| !is_guarded(&header.name));
+    }
+    for header in &mut record.headers {
+        if is_guarded(&header.name) {
+            header.guard = Guard::AnyUnsent(unsent.iter().map(|(leaf, _)| leaf.clone()).collect());
+        }
+        if header.name == UNAVAILABLE {
+            let names = Expression::NamesOfUnsent(unsent.clone());
+            header.value = HeaderValue::Expression(names);
+        }
+    }
+}
+
+/// The copies of columns that go on without the value, with the names of their fields.
+fn collect_unsent(shape: &Shape, name: &str, found: &mut Vec<(Leaf, String)>) {
+    match &shape.node {
+        Node::Struct(shapes) => {
+            for (field, shape) in shape.schema.fields().iter().zip(shapes) {
+                collect_unsent(shape, &field.name, found);
+            }
+        }
+        Node::Column { leaf, unsent: Unsent::Null | Unsent::Stamp(_), .. } => {
+            found.push((leaf.clone(), name.to_owned()));
+        }
+        Node::Column { unsent: Unsent::Refuse(_), .. } | Node::Value { .. } | Node::Constant(_) => {
+        }
     }
 }
 

@@ -22,6 +22,7 @@ mod records;
 mod settings;
 mod source_block;
 mod topics;
+mod transforms;
 mod types;
 
 #[cfg(test)]
@@ -39,6 +40,7 @@ use crate::change::{ChangeKind, TableVersion};
 use crate::error::Fault;
 use crate::record::RecordShape;
 
+pub use crate::record::Side;
 pub use control::{ControlOrigin, ControlRecord, Provenance, control_record};
 pub use names::NameAdjustment;
 pub use placeholder::Placeholder;
@@ -48,6 +50,10 @@ pub use settings::{
 };
 pub use source_block::{SourceBlock, SourceField};
 pub use topics::{table_topic, topic_collisions};
+pub use transforms::{
+    Condition, DeleteHandling, ExtractNewRecordState, FieldReference, Predicate, RegexRouter,
+    ReplaceField, Step, TopicPattern, Transform,
+};
 
 /// Everything that the changes of one table version become.
 #[derive(Clone, Debug)]

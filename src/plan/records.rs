@@ -22,6 +22,7 @@ use super::key::RecordKey;
 use super::settings::{BeforeUnsent, Operation, PlanSettings, UnavailablePolicy};
 use super::source_block::SourceBlock;
 use super::topics::table_topic;
+use super::transforms;
 use crate::change::{BeforeImage, ChangeKind, TableVersion};
 use crate::error::{Code, Fault};
 use crate::record::{Guard, Leaf, RecordShape, Schema, Shape, Unsent};
@@ -64,7 +65,8 @@ pub(super) fn compile(
             position: &source.position_header,
         },
     };
-    let kinds = ChangeKind::ALL.map(|kind| compiler.records(kind));
+    let mut kinds = ChangeKind::ALL.map(|kind| compiler.records(kind));
+    transforms::apply(&settings.transforms, &mut kinds)?;
     Ok(TablePlan { kinds, version })
 }
 

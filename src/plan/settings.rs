@@ -7,6 +7,7 @@
 use super::fingerprint::Fingerprint;
 use super::names::NameAdjustment;
 use super::placeholder::Placeholder;
+use super::transforms::{self, Step};
 use crate::error::{Code, Fault};
 
 /// How the changes of a connector become records.
@@ -32,6 +33,8 @@ pub struct PlanSettings {
     pub unavailable: UnavailablePolicy,
     /// `envelope.extensions`.
     pub extensions: Extensions,
+    /// `transforms`, in order.
+    pub transforms: Vec<Step>,
 }
 
 /// How values look.
@@ -65,6 +68,7 @@ impl PlanSettings {
             before_unsent: BeforeUnsent::Null,
             unavailable: UnavailablePolicy::Mark,
             extensions: Extensions::Headers,
+            transforms: Vec::new(),
         }
     }
 
@@ -113,6 +117,7 @@ impl PlanSettings {
         hash.text(self.before_unsent.as_str());
         hash.text(self.unavailable.as_str());
         hash.text(self.extensions.as_str());
+        transforms::fingerprint(&self.transforms, &mut hash);
         hash.finish()
     }
 }

@@ -22,16 +22,29 @@ pub fn table_topic(settings: &PlanSettings, table: &TableId) -> Result<String, F
     let TableId { namespace, name } = table;
     let topic =
         adjust(&format!("{topic_prefix}{topic_delimiter}{namespace}{topic_delimiter}{name}"));
-    if topic.len() > LONGEST {
-        return Err(Code::SchemaIllegalName
-            .fault(format!(
-                "the topic name '{topic}' has {} characters, a broker accepts {LONGEST}",
-                topic.len()
-            ))
-            .at_table(table.to_string())
-            .hint("Shorten topic.prefix, or rename the table."));
-    }
+    check(&topic).map_err(|fault| {
+        fault.at_table(table.to_string()).hint("Shorten topic.prefix, or rename the table.")
+    })?;
     Ok(topic)
+}
+
+/// Refuses what no broker accepts as a topic's name.
+///
+/// # Errors
+/// [`Code::SchemaIllegalName`].
+pub(super) fn check(topic: &str) -> Result<(), Fault> {
+    let illegal = |reason: String| Err(Code::SchemaIllegalName.fault(reason));
+    if topic.len() > LONGEST {
+        let length = topic.len();
+        return illegal(format!(
+            "the topic name '{topic}' has {length} characters, a broker accepts {LONGEST}"
+        ));
+    }
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if matches!(topic, "" | "." | "..") || !topic.chars().all(is_letter) {
+        return illegal(format!("'{}' is no name for a topic", topic.escape_debug()));
+    }
+    Ok(())
 }
 
 /// Replaces what a topic's name may not hold.

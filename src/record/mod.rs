@@ -12,5 +12,5 @@ pub use batch::{Batch, Header, Marks, Record, Span, TopicId};
 pub use render::{Presence, Primitive, Render, render};
 pub use schema::{Field, Kind, Literal, Schema};
 pub use shape::{
-    Expression, Guard, HeaderShape, HeaderValue, Leaf, Node, RecordShape, Shape, Unsent,
+    Expression, Guard, HeaderShape, HeaderValue, Leaf, Node, RecordShape, Shape, Side, Unsent,
 };

@@ -89,10 +89,40 @@ pub enum Guard {
     Always,
     /// If at least one of these columns was not sent.
     AnyUnsent(Vec<Leaf>),
-    /// If all of these columns were sent.
-    AllSent(Vec<Leaf>),
     /// If all of these say so.
     All(Vec<Self>),
+    /// If this does not say so.
+    Not(Box<Self>),
+}
+
+impl Guard {
+    /// The opposite.
+    #[must_use]
+    pub fn negated(self) -> Self {
+        match self {
+            Self::Not(guard) => *guard,
+            guard => Self::Not(Box::new(guard)),
+        }
+    }
+}
+
+/// Which half of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The key.
+    Key,
+    /// The value.
+    Value,
+}
+
+impl Side {
+    /// The word in the names of subjects and of converters' keys.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Key => "key",
+            Self::Value => "value",
+        }
+    }
 }
 
 /// A header of a record.

@@ -26,7 +26,8 @@ use crate::plan::{ControlRecord, PlanSettings, SourceBlock, TablePlan, table_top
 use crate::record::{Batch, Literal, Marks, Record, RecordShape, Schema, Span};
 
 pub use crate::kafka::{OffsetRecord, TableState};
-pub use services::{Services, Side};
+pub use crate::record::Side;
+pub use services::Services;
 
 /// What a stage is told.
 #[derive(Debug)]

@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use super::services::Side;
-use crate::record::{Schema, TopicId};
+use crate::record::{Schema, Side, TopicId};
 
 /// The answers so far.
 #[derive(Debug, Default)]

@@ -5,15 +5,7 @@ use std::future::Future;
 
 use crate::error::Fault;
 use crate::kafka::TopicFacts;
-
-/// Which half of a record a schema is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Side {
-    /// The key.
-    Key,
-    /// The value.
-    Value,
-}
+use crate::record::Side;
 
 /// The outside, as far as a stage needs it.
 pub trait Services: Send {
