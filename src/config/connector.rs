@@ -11,9 +11,13 @@ use indexmap::IndexMap;
 use super::catalogue::{Catalogue, nearest};
 use super::converter::{self, ConverterSettings, Side};
 use super::fault::ConfigFault;
-use super::keys::{connect, converter as converter_keys, delivery, envelope, snapshot};
+use super::keys::{
+    connect, converter as converter_keys, delivery, envelope, snapshot,
+    transforms as transform_keys,
+};
 use super::list::split_list;
 use super::topics;
+use super::transforms::{self, Surroundings};
 use super::values::{ConfigNote, Values};
 use super::worker::WorkerConfig;
 use crate::convert::{Converter, HeaderConverter};
@@ -94,7 +98,8 @@ pub fn catalogue(class: &SourceClass) -> Catalogue {
             .chain(envelope::TABLES)
             .chain(snapshot::TABLES)
             .chain(delivery::TABLES)
-            .chain(converter_keys::TABLES),
+            .chain(converter_keys::TABLES)
+            .chain(transform_keys::TABLES),
     )
 }
 
@@ -179,8 +184,16 @@ fn read(values: &mut Values<'_>, class: &SourceClass, worker: &WorkerConfig) -> 
     let value = converter::parse(values, Side::Value, &worker.value_converter);
     let headers = converter::parse_header(values, &worker.header_converter);
     let uses_avro = [&key, &value].iter().any(|side| side.converter == Converter::Avro);
-    let plan = plan(values, uses_avro);
+    let mut plan = plan(values, uses_avro);
     let source = (class.parse)(values, &name);
+    plan.transforms = transforms::parse(
+        values,
+        Surroundings {
+            source: &source.block(&plan.topic_prefix),
+            avro_keys: key.converter == Converter::Avro,
+            avro_values: value.converter == Converter::Avro,
+        },
+    );
     let kafka = kafka(values, &name, &plan.topic_prefix, worker);
     let queue_bytes = values.number(&delivery::QUEUE_BYTES);
     let stage_bytes = stage_bytes(values, queue_bytes, kafka.boundaries.max_bytes);

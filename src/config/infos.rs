@@ -8,6 +8,7 @@ use super::catalogue::Catalogue;
 use super::connector::{self, ConnectorConfig, check};
 use super::fault::ConfigFault;
 use super::key::{KeyDef, Kind, Presence, Rule, Status};
+use super::transforms;
 use super::values::is_secret;
 use super::worker::WorkerConfig;
 
@@ -115,6 +116,13 @@ pub fn validate(config: &ConnectorConfig, worker: &WorkerConfig) -> Validation {
         }
         let definition = def.map(|def| define(def, key.to_owned(), group_of(&catalogue, def), 0));
         configs.push(ConfigInfo { definition, value: value(def, key, submitted, values.faults()) });
+    }
+    for (key, def) in transforms::offered(config) {
+        if configs.iter().all(|info| info.value.name != key) {
+            let definition = define(def, key.clone(), group_of(&catalogue, def), 0);
+            let value = value(Some(def), &key, None, values.faults());
+            configs.push(ConfigInfo { definition: Some(definition), value });
+        }
     }
     Validation {
         error_count: values.faults().len(),

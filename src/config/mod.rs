@@ -18,10 +18,13 @@ mod layer;
 mod converter;
 mod worker;
 mod topics;
+mod transforms;
 mod connector;
 mod infos;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod transform_tests;
 
 pub use catalogue::{Catalogue, Table, nearest};
 pub use connector::{

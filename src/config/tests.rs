@@ -30,23 +30,23 @@ fn environment() -> Environment {
     Arc::new(|name| (name == "SECRET").then(|| "S3cret!1".to_owned()))
 }
 
-fn worker_of(more: &str) -> WorkerConfig {
+pub(super) fn worker_of(more: &str) -> WorkerConfig {
     WorkerConfig::parse(&format!("{WORKER}{more}"), &environment()).expect("legal")
 }
 
-fn config(more: &[(&str, &str)]) -> ConnectorConfig {
+pub(super) fn config(more: &[(&str, &str)]) -> ConnectorConfig {
     let pairs = MINIMAL.iter().chain(more);
     pairs.map(|(key, value)| ((*key).to_owned(), Some((*value).to_owned()))).collect()
 }
 
 #[track_caller]
-fn parse(more: &[(&str, &str)]) -> TypedConnector {
+pub(super) fn parse(more: &[(&str, &str)]) -> TypedConnector {
     TypedConnector::parse(&config(more), &worker_of(""))
         .unwrap_or_else(|faults| panic!("{faults:?}"))
 }
 
 #[track_caller]
-fn check_faults(more: &[(&str, &str)], expect: &[&str]) {
+pub(super) fn check_faults(more: &[(&str, &str)], expect: &[&str]) {
     let faults =
         TypedConnector::parse(&config(more), &worker_of("")).map(drop).expect_err("faults");
     let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
@@ -93,7 +93,8 @@ fn every_supported_key_is_read() {
         keys.map(|def| def.name).collect()
     };
     for class in sources::CLASSES {
-        let config = config(&[("key.converter", "Avro"), ("value.converter", "Json")]);
+        let converters = [("key.converter", "Avro"), ("value.converter", "Json")];
+        let config = config(&[&converters[..], transform_tests::ALL].concat());
         let (values, _) = connector::check(&config, &worker_of(""));
         assert_eq!(values.names_read(), supported(&connector_catalogue(class)));
     }
@@ -357,14 +358,15 @@ fn what_is_known_and_not_built_is_refused_unless_it_asks_for_nothing() {
     check_faults(
         &[
             ("heartbeat.interval.ms", "1000"),
-            ("transforms", "unwrap"),
+            ("message.key.columns", "public.t:a"),
             ("plugin.name", "decoderbufs"),
         ],
         &[
             "TG-E-CONFIG-UNSUPPORTED: heartbeat.interval.ms '1000': not supported (only 0 is accepted): \
              heartbeat records are not built, and not needed: offset and source log move on with \
              traffic that is not captured, too",
-            "TG-E-CONFIG-UNSUPPORTED: transforms 'unwrap': not supported: transforms are not built yet",
+            "TG-E-CONFIG-UNSUPPORTED: message.key.columns 'public.t:a': not supported: a record's key is \
+             the table's own; other keys are not built yet",
             "TG-E-CONFIG-UNSUPPORTED: plugin.name 'decoderbufs': decoderbufs is not supported: it has \
              to be installed on the server; pgoutput is there already",
         ],
@@ -588,7 +590,7 @@ fn a_validation_answer_has_every_key_and_every_fault() {
 fn a_definition_list_leaves_out_what_is_refused() {
     let all = definitions(&sources::CLASSES[0]);
     assert!(all.iter().any(|def| def.name == "value.converter.schema.registry.url"));
-    assert!(all.iter().all(|def| def.name != "transforms"));
+    assert!(all.iter().all(|def| def.name != "message.key.columns"));
 }
 
 #[test]

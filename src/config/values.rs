@@ -240,6 +240,33 @@ impl<'a> Values<'a> {
         found.map_or(first.1, |(_, value)| *value)
     }
 
+    /// The text of a family's key for one name, or the default; `None` if there is neither or it is
+    /// blank.
+    pub fn member(&self, def: &'static KeyDef, name: &str) -> Option<&str> {
+        self.mark_read(def);
+        let text = match self.entry(&member_key(def, name)) {
+            Some(entry) => entry.resolved.trim(),
+            None => def.default()?,
+        };
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// Whether a family's key was given for one name, be it blank.
+    pub fn is_member_given(&self, def: &'static KeyDef, name: &str) -> bool {
+        self.entry(&member_key(def, name)).is_some()
+    }
+
+    /// Adds a fault of a family's key for one name.
+    pub fn member_fault(&mut self, def: &KeyDef, name: &str, message: impl Into<String>) {
+        let key = member_key(def, name);
+        let rejection = Rejection::invalid(message);
+        let fault = match self.entry(&key) {
+            Some(entry) => blame(def, entry, rejection),
+            None => ConfigFault::new(rejection.code, key, rejection.message),
+        };
+        self.faults.push(fault);
+    }
+
     /// The given keys of a family, with what follows its prefix, in order.
     pub fn under(&self, def: &'static KeyDef) -> Vec<(&str, &str)> {
         self.mark_read(def);
@@ -271,6 +298,11 @@ impl std::fmt::Debug for Values<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.entries.iter().map(|entry| entry.key)).finish()
     }
+}
+
+/// The key of a family for one name.
+pub(super) fn member_key(def: &KeyDef, name: &str) -> String {
+    def.name.replacen("<name>", name, 1)
 }
 
 /// The text of a rejected value is shown unless it is secret. A value that holds a reference is

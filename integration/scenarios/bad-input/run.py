@@ -165,7 +165,8 @@ CASES = {
     "class": case("TG-E-CONNECTOR-UNKNOWN-CLASS", **{"connector.class": "com.example.NoSuchConnector"}),
     "no-class": case("TG-E-C", **{"connector.class": None}),
     "key": case("TG-E-CONFIG-UNKNOWN-KEY", says="topic.prefix", **{"topic.prefx": "x"}),
-    "unsupported-key": case("TG-E-CONFIG-UNSUPPORTED", **{"transforms": "unwrap"}),
+    "unsupported-key": case("TG-E-CONFIG-UNSUPPORTED", **{
+        "transforms": "cast", "transforms.cast.type": "org.apache.kafka.connect.transforms.Cast$Value"}),
     "value": case("TG-E-CONFIG-INVALID", says="snapshot.mode", snapshot_mode="intial"),
     "missing-prefix": case("TG-E-CONFIG-INVALID", says="topic.prefix", topic_prefix=None),
     "pattern": case("TG-E-CONFIG-INVALID", says="table.include.list", table_include_list="public.(t"),

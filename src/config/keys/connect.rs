@@ -6,8 +6,7 @@ use super::keys;
 use crate::config::{Choice, Rejection, Rule, Table};
 
 /// Every table of this file, in the order of Kafka Connect's groups.
-pub const TABLES: [&Table; 6] =
-    [&COMMON, &TRANSFORMS, &ERRORS, &TOPIC_CREATION, &EXACTLY_ONCE, &OVERRIDES];
+pub const TABLES: [&Table; 5] = [&COMMON, &ERRORS, &TOPIC_CREATION, &EXACTLY_ONCE, &OVERRIDES];
 
 /// The converters for keys and values.
 pub const CONVERTERS: &[Choice] = &[
@@ -101,19 +100,6 @@ keys! {
         "header.converter.plugin.version" String () "a worker has exactly one version of everything";
         "offsets.storage.topic" String ()
             "all connectors of a worker keep their offsets in the worker's offset.storage.topic";
-    }
-}
-
-keys! {
-    /// Single message transforms and predicates.
-    TRANSFORMS "Transforms"
-    supported {}
-    no effect {}
-    refused {
-        "transforms" List () "transforms are not built yet";
-        "transforms.<name>.<option>" String () "transforms are not built yet";
-        "predicates" List () "predicates are not built yet";
-        "predicates.<name>.<option>" String () "predicates are not built yet";
     }
 }
 

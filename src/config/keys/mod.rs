@@ -9,6 +9,7 @@ pub mod converter;
 pub mod delivery;
 pub mod envelope;
 pub mod snapshot;
+pub mod transforms;
 pub mod worker;
 
 /// Defines a table of keys. A row is `CONSTANT "name" Kind (default) Importance "documentation"
