@@ -414,7 +414,7 @@ mod tests {
 
     /// The names that the key accepts are those of the classes.
     #[track_caller]
-    fn check(choices: &[Choice], names: Vec<[&str; 2]>) {
+    fn check(choices: &[Choice], names: &[[&str; 2]]) {
         let accepted = choices.iter().filter(|choice| choice.refused.is_none());
         let accepted: Vec<_> = accepted.map(|choice| choice.value).collect();
         assert_eq!(accepted, names.concat());
@@ -422,9 +422,7 @@ mod tests {
 
     #[test]
     fn every_class_that_is_accepted_is_read() {
-        let names = TRANSFORM_CLASSES.iter().map(|class| class.names).collect();
-        check(keys::TRANSFORM_CLASSES, names);
-        let names = PREDICATE_CLASSES.iter().map(|class| class.names).collect();
-        check(keys::PREDICATE_CLASSES, names);
+        check(keys::TRANSFORM_CLASSES, &TRANSFORM_CLASSES.map(|class| class.names));
+        check(keys::PREDICATE_CLASSES, &PREDICATE_CLASSES.map(|class| class.names));
     }
 }

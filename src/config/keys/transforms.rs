@@ -48,11 +48,6 @@ pub const TRANSFORM_CLASSES: &[Choice] = &[
     Choice::refused("io.debezium.transforms.ContentBasedRouter", SCRIPTS),
     Choice::refused("io.debezium.transforms.tracing.ActivateTracingSpan", NOT_YET),
     Choice::refused("io.debezium.transforms.openlineage.OpenLineage", NOT_YET),
-    Choice::refused(
-        "io.debezium.connector.postgresql.transforms.DecodeLogicalDecodingMessageContent",
-        NOT_YET,
-    ),
-    Choice::refused("io.debezium.connector.postgresql.transforms.timescaledb.TimescaleDb", NOT_YET),
     Choice::refused("org.apache.kafka.connect.transforms.Cast$Key", NOT_YET),
     Choice::refused("org.apache.kafka.connect.transforms.Cast$Value", NOT_YET),
     Choice::refused("org.apache.kafka.connect.transforms.DropHeaders", NOT_YET),
@@ -121,7 +116,7 @@ keys! {
     EXTRACT_NEW_RECORD_STATE "Transform ExtractNewRecordState"
     supported {
         UNWRAP_DELETES "transforms.<name>.delete.tombstone.handling.mode" String ("tombstone") Medium
-            "What a delete and its tombstone become: nothing; one tombstone; or the row before the delete with __deleted=true (every other row has __deleted=false), with or without a tombstone behind it."
+            "What a delete and its tombstone become: nothing; one tombstone; or the row before the delete with __deleted=true (every other row has __deleted=false), with or without a tombstone behind it. A truncate has no row, and does not come out."
             Rule::OneOf(&[
                 Choice::of("drop"),
                 Choice::of("tombstone"),
