@@ -218,6 +218,34 @@ impl Standalone {
         Ok(())
     }
 
+    /// The connector's source partition and offset; `None`: it has none.
+    ///
+    /// # Errors
+    /// There is none of that name, or the offset cannot be read.
+    pub async fn offset(
+        &self,
+        name: &str,
+    ) -> Result<Option<(serde_json::Value, serde_json::Value)>, HerderError> {
+        let config = self.with(name, |entry| entry.config.clone())?;
+        self.runtime.offset(&config).await.map_err(HerderError::Store)
+    }
+
+    /// Forgets the connector's offset, so that it begins anew.
+    ///
+    /// # Errors
+    /// There is none of that name, it is not stopped, or Kafka refuses.
+    pub async fn reset_offset(&self, name: &str) -> Result<(), HerderError> {
+        let _guard = self.changing.lock().await;
+        let (target, config) = self.with(name, |entry| (entry.target, entry.config.clone()))?;
+        if target != Target::Stopped {
+            return Err(HerderError::BadRequest(format!(
+                "Connectors must be in the STOPPED state before their offsets can be modified; \
+                 stop it first: PUT /connectors/{name}/stop"
+            )));
+        }
+        self.runtime.reset_offset(&config).await.map_err(HerderError::Store)
+    }
+
     /// Restarts the connector's task. With `only_failed`, only if it failed.
     ///
     /// # Errors

@@ -115,6 +115,16 @@ pub async fn reset(settings: &KafkaSettings) -> Result<(), Fault> {
     .await
 }
 
+/// Reads a connector's offset beside a task that may be running.
+///
+/// # Errors
+/// The cluster does not answer or refuses, or the offset cannot be read.
+pub async fn peek(settings: &KafkaSettings) -> Result<Stored, Fault> {
+    let place = StoragePlace::ensure(settings, &Topics::connect(settings).await?).await?;
+    let settings = settings.clone();
+    blocking(move || load(&settings, &place)).await
+}
+
 /// Reads a connector's offset while no task of it runs. Fences off a task that may still run.
 ///
 /// # Errors

@@ -142,6 +142,25 @@ pub(super) async fn restart(
     Ok(answers::json(StatusCode::ACCEPTED, &answers::status(&status, &api.identity)))
 }
 
+/// `GET /connectors/{name}/offsets`.
+pub(super) async fn offsets(State(api): State<Api>, Path(name): Path<String>) -> Answer {
+    let offsets: Vec<_> = api
+        .herder
+        .offset(&name)
+        .await?
+        .map(|(partition, offset)| json!({ "partition": partition, "offset": offset }))
+        .into_iter()
+        .collect();
+    Ok(answers::json(StatusCode::OK, &json!({ "offsets": offsets })))
+}
+
+/// `DELETE /connectors/{name}/offsets`.
+pub(super) async fn reset_offsets(State(api): State<Api>, Path(name): Path<String>) -> Answer {
+    api.herder.reset_offset(&name).await?;
+    let message = "The offsets for this connector have been reset successfully";
+    Ok(answers::json(StatusCode::OK, &json!({ "message": message })))
+}
+
 /// `GET /connectors/{name}/tasks`.
 pub(super) async fn tasks(State(api): State<Api>, Path(name): Path<String>) -> Answer {
     let info = api.herder.info(&name)?;

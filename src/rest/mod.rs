@@ -45,7 +45,7 @@ pub struct Identity {
 
 /// The whole API.
 pub fn router(api: Api) -> Router {
-    let routes: [(&str, MethodRouter<Api>); 15] = [
+    let routes: [(&str, MethodRouter<Api>); 16] = [
         ("/connectors", get(connectors::list).post(connectors::create)),
         ("/connectors/{name}", get(connectors::info).delete(connectors::delete)),
         (
@@ -57,6 +57,7 @@ pub fn router(api: Api) -> Router {
         ("/connectors/{name}/resume", put(connectors::resume)),
         ("/connectors/{name}/stop", put(connectors::stop)),
         ("/connectors/{name}/restart", post(connectors::restart)),
+        ("/connectors/{name}/offsets", get(connectors::offsets).delete(connectors::reset_offsets)),
         ("/connectors/{name}/tasks", get(connectors::tasks)),
         ("/connectors/{name}/tasks/{task}/status", get(connectors::task_status)),
         ("/connectors/{name}/tasks/{task}/restart", post(connectors::restart_task)),

@@ -70,6 +70,18 @@ impl SourceSettings {
         }
     }
 
+    /// What a person is told of a stored offset.
+    ///
+    /// # Errors
+    /// `OFFSET-MALFORMED`.
+    pub fn describe_offset(&self, offset: &OffsetRecord) -> Result<serde_json::Value, Fault> {
+        match self {
+            Self::Postgres(_) => {
+                postgres::offset::Offset::decode(&offset.0).map(|offset| offset.describe())
+            }
+        }
+    }
+
     /// The configuration key that a fault of the live check is about.
     pub const fn blamed_key(&self, code: Code) -> &'static str {
         match code {

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::sync::watch;
 
 use super::lifecycle::{Backoff, Target};
@@ -13,9 +14,10 @@ use super::run::run;
 use super::services::Registries;
 use super::task::TaskHandle;
 use crate::config::{
-    ConfigFault, ConnectorConfig, TypedConnector, Validation, WorkerConfig, validate,
+    ConfigFault, ConnectorConfig, TypedConnector, Validation, WorkerConfig, summarize, validate,
 };
 use crate::error::Fault;
+use crate::kafka::offsets;
 use crate::kafka::{ClientKind, ClientProperties, Topics, cluster_id};
 
 /// A future that a [`Runtime`] gives back.
@@ -29,6 +31,15 @@ pub trait Runtime: Send + Sync + std::fmt::Debug + 'static {
 
     /// Every key of the configuration's class with its value and faults, as a form shows them.
     fn describe<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Validation>;
+
+    /// The connector's source partition and offset; `None`: it has none.
+    fn offset<'a>(
+        &'a self,
+        config: &'a ConnectorConfig,
+    ) -> BoxFuture<'a, Result<Option<(Value, Value)>, Fault>>;
+
+    /// Forgets the connector's offset and table states, so that it begins anew.
+    fn reset_offset<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Result<(), Fault>>;
 
     /// Starts the connector's task.
     ///
@@ -72,6 +83,10 @@ impl Worker {
             }
             tokio::time::sleep(backoff.advance()).await;
         }
+    }
+
+    fn parse(&self, config: &ConnectorConfig) -> Result<TypedConnector, Fault> {
+        TypedConnector::parse(config, &self.config).map_err(|faults| summarize(&faults))
     }
 
     async fn validate_live(&self, connector: &TypedConnector) -> Vec<Fault> {
@@ -120,14 +135,30 @@ impl Runtime for Worker {
         })
     }
 
+    fn offset<'a>(
+        &'a self,
+        config: &'a ConnectorConfig,
+    ) -> BoxFuture<'a, Result<Option<(Value, Value)>, Fault>> {
+        Box::pin(async move {
+            let connector = self.parse(config)?;
+            let stored = offsets::peek(&connector.kafka).await?;
+            let Some(offset) = stored.offset else { return Ok(None) };
+            let partition = serde_json::json!({ "server": connector.kafka.source_partition });
+            Ok(Some((partition, connector.source.describe_offset(&offset)?)))
+        })
+    }
+
+    fn reset_offset<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Result<(), Fault>> {
+        Box::pin(async move { offsets::reset(&self.parse(config)?.kafka).await })
+    }
+
     fn start(
         &self,
         name: &str,
         config: &ConnectorConfig,
         target: Target,
     ) -> Result<TaskHandle, Fault> {
-        let connector = TypedConnector::parse(config, &self.config)
-            .map_err(|faults| crate::config::summarize(&faults))?;
+        let connector = self.parse(config)?;
         for note in &connector.notes {
             tracing::warn!(connector = name, key = note.key, "{}", note.message);
         }

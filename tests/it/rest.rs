@@ -40,6 +40,17 @@ impl Runtime for Idle {
         })
     }
 
+    fn offset<'a>(
+        &'a self,
+        _: &'a ConnectorConfig,
+    ) -> BoxFuture<'a, Result<Option<(Value, Value)>, Fault>> {
+        Box::pin(async { Ok(Some((json!({"server": "p"}), json!({"lsn": 7})))) })
+    }
+
+    fn reset_offset<'a>(&'a self, _: &'a ConnectorConfig) -> BoxFuture<'a, Result<(), Fault>> {
+        Box::pin(async { Ok(()) })
+    }
+
     fn start(
         &self,
         _: &str,
@@ -196,7 +207,14 @@ async fn a_connector_lives_through_connects_paths_with_connects_codes() {
     server.wait_for_task_state("my%20orders", "PAUSED").await;
     assert_eq!(server.send("PUT", &format!("{path}/resume"), "", "").await.status, 202);
     server.wait_for_task_state("my%20orders", "RUNNING").await;
+    let offsets = format!("{path}/offsets");
+    assert_eq!(
+        server.get(&offsets).await.json(),
+        json!({"offsets": [{"partition": {"server": "p"}, "offset": {"lsn": 7}}]})
+    );
+    assert_eq!(server.send("DELETE", &offsets, "", "").await.status, 400);
     assert_eq!(server.send("PUT", &format!("{path}/stop"), "", "").await.status, 204);
+    assert_eq!(server.send("DELETE", &offsets, "", "").await.status, 200);
     let status = server.get(&format!("{path}/status")).await.json();
     assert_eq!((&status["connector"]["state"], &status["tasks"]), (&json!("STOPPED"), &json!([])));
     assert_eq!(server.send("PUT", &format!("{path}/resume"), "", "").await.status, 202);

@@ -102,6 +102,24 @@ impl Offset {
         out
     }
 
+    /// What a person is told of it.
+    pub fn describe(&self) -> serde_json::Value {
+        let (phase, position) = match self.phase {
+            Phase::Creating => ("creating", None),
+            Phase::Snapshot { consistent_point, .. } => ("snapshot", Some(consistent_point)),
+            Phase::Streaming { end } => ("streaming", Some(end)),
+            Phase::SnapshotDone { consistent_point } => ("snapshot_done", Some(consistent_point)),
+        };
+        serde_json::json!({
+            "phase": phase,
+            "lsn": position.map(|position| position.0),
+            "position": position.map(|position| position.to_string()),
+            "slot": self.slot,
+            "system_id": self.system_id.to_string(),
+            "timeline": self.timeline,
+        })
+    }
+
     /// Decodes what [`Offset::encode`] wrote.
     ///
     /// # Errors
