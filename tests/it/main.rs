@@ -7,4 +7,5 @@ mod examples;
 mod house;
 mod replay;
 mod streams;
+mod transforms;
 mod rest;
