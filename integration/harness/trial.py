@@ -191,6 +191,20 @@ class Trial:
         self.wait_streaming()
         return connector
 
+    def refused(self, worker: Worker, config: dict[str, Any], *codes: str) -> str:
+        """It is not taken (400), or FAILED and then deleted, with one of the codes in the text that this returns."""
+        answer = worker.rest("POST", "/connectors", {"name": self.name, "config": config}, timeout=90)
+        if answer.status == 201:
+            text = worker.connector(self.name).wait_failed()
+            worker.connector(self.name).delete()
+        else:
+            equal(answer.status, 400, f"status of POST /connectors ({answer.message})")
+            text = answer.message
+            equal(worker.rest("GET", "/connectors").body, [], "connectors")
+        check(any(code in text for code in codes), f"it is refused with {' or '.join(codes)}: {text}")
+        check(PASSWORD not in text and PASSWORD not in worker.log_text(), "the password is not shown")
+        return text
+
     def _aborted(self) -> str | None:
         if not self.workers:
             return None

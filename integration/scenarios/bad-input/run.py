@@ -5,7 +5,7 @@ import subprocess
 from typing import Any, Callable
 
 from harness.checks import check, equal
-from harness.trial import PASSWORD, Trial
+from harness.trial import Trial
 from harness.worker import Worker, binary, free_port
 
 # A fault that may heal is not waited for here.
@@ -13,17 +13,8 @@ AT_ONCE = {"errors.max.retries": "0", "errors.retry.timeout": "500"}
 
 
 def refused(t: Trial, worker: Worker, config: dict[str, Any], *codes: str) -> str:
-    """It is not taken (400), or FAILED, with one of the codes; returns the text."""
-    answer = worker.rest("POST", "/connectors", {"name": t.name, "config": config}, timeout=90)
-    if answer.status == 201:
-        text = worker.connector(t.name).wait_failed()
-        worker.connector(t.name).delete()
-    else:
-        equal(answer.status, 400, f"status of POST /connectors ({answer.message})")
-        text = answer.message
-        equal(worker.rest("GET", "/connectors").body, [], "connectors")
-    check(any(code in text for code in codes), f"it is refused with {' or '.join(codes)}: {text}")
-    check(PASSWORD not in text and PASSWORD not in worker.log_text(), "the password is not shown")
+    """It is refused, and nothing of it is left."""
+    text = t.refused(worker, config, *codes)
     t.nothing_left()
     return text
 

@@ -1,6 +1,6 @@
 """A deleted connector created again resumes where it was, or says why it cannot; without offsets it begins anew."""
 
-from harness.checks import equal
+from harness.checks import equal, wait_for
 from harness.trial import Trial
 
 
@@ -16,6 +16,7 @@ def run(t: Trial) -> None:
           "records: it resumes, nothing is missing")
 
     connector.delete()
+    wait_for(lambda: not t.slot()["active"], 20, "the slot free")
     t.server.query("select pg_drop_replication_slot(%s)", t.name)
     connector = worker.create(t.name, t.config(), running=False)
     connector.wait_failed("TG-E-SLOT-MISSING")

@@ -22,9 +22,8 @@ def uncovered(t: Trial) -> None:
     t.sql(f"create publication {t.name} for table t")
     worker = t.worker()
     config = t.config(publication_autocreate_mode="disabled", table_include_list="public\\.t,public\\.uncovered")
-    answer = worker.rest("POST", "/connectors", {"name": t.name, "config": config}, timeout=90)
-    text = answer.message if answer.status == 400 else worker.connector(t.name).wait_failed()
-    check("TG-E-PUBLICATION-CHANGED" in text and "uncovered" in text, f"the table that is not published is named: {text}")
+    text = t.refused(worker, config, "TG-E-PUBLICATION-CHANGED")
+    check("uncovered" in text, f"the table that is not published is named: {text}")
 
 
 CASES = {"dropped": dropped, "uncovered": uncovered}

@@ -7,11 +7,13 @@ from harness.trial import Trial
 
 def run(t: Trial) -> None:
     worker = t.worker()
-    # Small Kafka transactions, so that a part of the snapshot is visible before the rest is read.
-    small = {"transaction.max.bytes": str(1 << 20), "transaction.stage.bytes": str(1 << 18)}
-    connector = worker.create(t.name, t.config() | small, running=False)
-    wait_for(lambda: len(t.topic("b").read()) > 100, 60, "rows of the second table", connector.failed)
-    worker.kill()
+    connector = worker.create(t.name, t.config(), running=False)
+    wait_for(t.slot, 60, "the slot", connector.failed)
+    with t.source.session() as session:
+        # The snapshot gets as far as here, and a part of it is visible.
+        session.execute("begin; lock table c in access exclusive mode")
+        wait_for(lambda: len(t.topic("b").read()) >= 10000, 60, "rows of the second table", connector.failed)
+        worker.kill()
     check(not t.topic("c").read(), "the snapshot is not through")
     t.sql("insert into b select g, 'new' from generate_series(40001, 40100) g",
           "update b set v = 'changed' where id % 200 = 0", "delete from b where id % 200 = 1",
