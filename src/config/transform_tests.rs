@@ -7,6 +7,7 @@ use crate::plan::{DeleteHandling, Predicate, Side, Step, Transform};
 pub(super) const ALL: &[(&str, &str)] = &[
     ("transforms", "unwrap, route, key, value, drop"),
     ("transforms.unwrap.type", "io.debezium.transforms.ExtractNewRecordState"),
+    ("transforms.unwrap.route.by.field", "tenant"),
     ("transforms.route.type", "org.apache.kafka.connect.transforms.RegexRouter"),
     ("transforms.route.regex", r"shop\.(.*)"),
     ("transforms.route.replacement", "$1"),
@@ -36,6 +37,7 @@ fn each_class_is_read_with_its_options() {
     assert_eq!(names, ["unwrap", "route", "key", "value", "drop"]);
     let Transform::ExtractNewRecordState(unwrap) = &steps[0].transform else { panic!() };
     assert_eq!(unwrap.deletes, DeleteHandling::Tombstone);
+    assert_eq!(unwrap.route_by_field.as_deref(), Some("tenant"));
     assert!(matches!(steps[1].transform, Transform::RegexRouter(_)));
     let Transform::ReplaceField(key) = &steps[2].transform else { panic!() };
     assert_eq!((key.side, &*key.renames), (Side::Key, &[("id".to_owned(), "no".to_owned())][..]));
@@ -62,7 +64,7 @@ fn a_validation_answer_offers_the_options_of_each_class() {
     ] {
         assert_eq!(count(offered), 1, "{offered}");
     }
-    for not_offered in ["transforms.key.regex", "transforms.unwrap.route.by.field"] {
+    for not_offered in ["transforms.key.regex", "transforms.unwrap.drop.fields.from.key"] {
         assert_eq!(count(not_offered), 0, "{not_offered}");
     }
 }

@@ -370,6 +370,7 @@ fn extract_new_record_state(options: &mut Options<'_, '_, '_>) -> Option<Transfo
         deletes: DeleteHandling::from_word(&deletes)?,
         add_fields,
         add_headers,
+        route_by_field: options.text(&keys::UNWRAP_ROUTE).map(str::to_owned),
     }))
 }
 

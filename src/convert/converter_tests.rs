@@ -23,7 +23,7 @@ fn header(name: &str, value: HeaderValue) -> HeaderShape {
 #[track_caller]
 fn write(table: &Table, record: RecordShape, converters: &Converters, after: &[Cell]) -> String {
     let plan = table.plan(ChangeKind::Update, vec![record]);
-    let place = Place { topic: TopicId(1), key: Some(1), value: Some(2) };
+    let place = Some(Place { topic: TopicId(1), key: Some(1), value: Some(2) });
     let writer = TableWriter::new(&plan, converters, &[place]).unwrap();
     let mut batch = Batch::new();
     writer.write(&change(ChangeKind::Update, None, Some(after)), &mut batch).unwrap();

@@ -16,6 +16,7 @@ mod literal;
 #[cfg(test)]
 mod plan_tests;
 mod program;
+mod route;
 #[cfg(test)]
 mod program_tests;
 #[cfg(test)]
@@ -35,6 +36,7 @@ use crate::error::{Code, Fault};
 use crate::record::{Kind, Literal, Node, Schema, Shape};
 
 pub use headers::HeaderConverter;
+pub use route::Unrouted;
 pub use table::{Place, TableWriter};
 
 /// How the keys or the values of a connector's records become bytes.
@@ -83,6 +85,14 @@ enum Compiled {
     Json(Program<Json>),
     /// Text or bytes without a frame, whose null is Kafka's own.
     Bare(Program<Json>),
+}
+
+/// Whether the id of a record's schema is part of what is compiled.
+#[derive(Clone, Copy, Debug)]
+enum Id {
+    Inside(Option<u32>),
+    /// It is written before each record, by [`Converter::id_prefix`].
+    Apart,
 }
 
 impl DecimalFormat {
@@ -162,14 +172,18 @@ impl Converter {
     fn compile(
         &self,
         shape: &Shape,
-        id: Option<u32>,
+        id: Id,
         columns: &[Column],
         purpose: &'static str,
     ) -> Result<Option<Compiled>, Fault> {
         if !self.writes_null() && shape.node == Node::Constant(Literal::Null) {
             return Ok(None);
         }
-        let (prefix, suffix) = self.frame(&shape.schema, id)?;
+        let (prefix, suffix) = match (self, id) {
+            (Self::Avro, Id::Apart) => (Vec::new(), b"".as_slice()),
+            (_, Id::Apart) => self.frame(&shape.schema, None)?,
+            (_, Id::Inside(id)) => self.frame(&shape.schema, id)?,
+        };
         let frame = (prefix.as_slice(), suffix);
         let style = self.text_style();
         Ok(Some(match self {
@@ -181,6 +195,15 @@ impl Converter {
                 Compiled::Bare(Program::compile(&style, shape, columns, purpose, frame)?)
             }
         }))
+    }
+
+    /// What stands before a record that was compiled with its id apart.
+    fn id_prefix(&self, id: Option<u32>) -> Result<Box<[u8]>, Fault> {
+        match (self, id) {
+            (Self::Avro, Some(id)) => Ok([&[0], id.to_be_bytes().as_slice()].concat().into()),
+            // Without a key or value there is no id either.
+            (_, _) => Ok(Box::default()),
+        }
     }
 
     /// What stands before and behind every record of a schema.

@@ -92,7 +92,7 @@ fn check(settings: &PlanSettings) {
             for shape in plan.records().flat_map(|r| r.key.iter().chain(&r.value)) {
                 converter.schema_text(&shape.schema).unwrap();
             }
-            let place = Place { topic: TopicId(0), key: Some(1), value: Some(2) };
+            let place = Some(Place { topic: TopicId(0), key: Some(1), value: Some(2) });
             let places = vec![place; plan.records().count()];
             let converters =
                 Converters { key: converter, value: converter, headers: HeaderConverter::Simple };

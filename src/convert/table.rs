@@ -7,11 +7,14 @@
 use super::headers::{self, Content};
 use super::json::Json;
 use super::program::{Failure, Input, Program, Reason};
-use super::{Compiled, Converters};
+use super::route::{Destination, Router, Unrouted};
+use super::{Compiled, Converters, Id};
 use crate::change::{ChangeKind, Column, Event};
 use crate::error::{Code, Fault};
 use crate::plan::TablePlan;
-use crate::record::{Batch, Guard, Header, HeaderShape, Leaf, Record, RecordShape, Span, TopicId};
+use crate::record::{
+    Batch, Guard, Header, HeaderShape, Leaf, Record, RecordShape, Span, Topic, TopicId,
+};
 
 /// The readable form of a key is cut behind so many characters.
 const READABLE_KEY: usize = 200;
@@ -32,13 +35,14 @@ pub struct Place {
 #[derive(Debug)]
 pub struct TableWriter {
     table: String,
+    converters: Converters,
     columns: Vec<String>,
     kinds: [Box<[RecordWriter]>; ChangeKind::ALL.len()],
 }
 
 #[derive(Debug)]
 struct RecordWriter {
-    topic: TopicId,
+    destination: Destination,
     guard: Option<Condition>,
     key: Option<Compiled>,
     value: Option<Compiled>,
@@ -73,45 +77,79 @@ impl Condition {
 }
 
 impl TableWriter {
-    /// Compiles a plan; `places` has one for each of its records, in their order.
+    /// Compiles a plan; `places` has one for each of its records, in their order; `None` for those
+    /// whose topic depends on the row.
     ///
     /// # Errors
     /// The plan contradicts itself, or a place or an id is missing.
-    pub fn new(plan: &TablePlan, converters: &Converters, places: &[Place]) -> Result<Self, Fault> {
+    pub fn new(
+        plan: &TablePlan,
+        converters: &Converters,
+        places: &[Option<Place>],
+    ) -> Result<Self, Fault> {
         let table = plan.version.table.to_string();
         let compiler = Compiler { columns: &plan.version.columns, converters };
         let mut kinds = [const { Vec::new() }; ChangeKind::ALL.len()];
-        let mut places = places.iter();
+        let mut places = places.iter().enumerate();
         for (kind, shapes) in kinds.iter_mut().zip(&plan.kinds) {
             for shape in shapes {
                 let record = places
                     .next()
-                    .ok_or_else(|| Code::Internal.fault("a record of a plan has no place"))
-                    .and_then(|place| compiler.record(shape, *place))
+                    .ok_or_else(no_place)
+                    .and_then(|(index, place)| compiler.record(index, shape, *place))
                     .map_err(|fault| fault.at_table(table.as_str()))?;
                 kind.push(record);
             }
         }
         Ok(Self {
             table,
+            converters: *converters,
             columns: plan.version.columns.iter().map(|column| column.name.clone()).collect(),
             kinds: kinds.map(Vec::into_boxed_slice),
         })
     }
 
-    /// Appends all records of one change; after an error the batch is as it was.
+    /// Appends all records of one change. If one of them leads where none was before, nothing of
+    /// the change is written, and the answer says what has to be learned first; after an error the
+    /// batch is as it was, too.
     ///
     /// # Errors
     /// A value does not fit, or one that is needed was not sent.
-    pub fn write(&self, event: &Event<'_>, batch: &mut Batch) -> Result<(), Fault> {
+    pub fn write(&self, event: &Event<'_>, batch: &mut Batch) -> Result<Option<Unrouted>, Fault> {
         let marks = batch.marks();
         for (part, record) in (event.first_part..).zip(self.records(event)) {
-            if let Err(failure) = record.write(event, part, batch) {
-                batch.truncate(marks);
-                return Err(self.fault(failure, record, event));
+            match record.write(event, part, batch) {
+                Ok(None) => {}
+                Ok(unrouted) => {
+                    batch.truncate(marks);
+                    return Ok(unrouted);
+                }
+                Err(failure) => {
+                    batch.truncate(marks);
+                    return Err(self.fault(failure, record, event));
+                }
             }
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// Keeps where a text leads.
+    ///
+    /// # Errors
+    /// There is no such record, or it leads to too many topics.
+    pub fn learn(&mut self, unrouted: &Unrouted, place: Place) -> Result<(), Fault> {
+        let record = self.kinds.iter_mut().flatten().nth(unrouted.record);
+        let Some(RecordWriter { destination: Destination::Routed(router), .. }) = record else {
+            return Err(no_place());
+        };
+        router
+            .learn(&unrouted.text, place, &self.converters)
+            .map_err(|fault| fault.at_table(self.table.as_str()))
+    }
+
+    /// Names table and position of a fault that was met while this change was written.
+    pub fn locate(&self, fault: Fault, event: &Event<'_>) -> Fault {
+        fault.at_table(self.table.as_str()).at_position(position(event))
     }
 
     /// The table's name, as faults give it.
@@ -156,7 +194,7 @@ impl TableWriter {
                 Code::ImageInconsistent.fault(format!("a change of kind {kind:?} without {image}"))
             }
         };
-        fault = fault.at_table(self.table.as_str()).at_position(position(event));
+        fault = self.locate(fault, event);
         if let Some(place) = place {
             fault = fault.at_column(place);
         }
@@ -176,15 +214,28 @@ fn position(event: &Event<'_>) -> String {
 }
 
 impl RecordWriter {
-    fn write(&self, event: &Event<'_>, part: u32, batch: &mut Batch) -> Result<(), Failure> {
+    /// Appends the record, or says what has to be learned first.
+    fn write(
+        &self,
+        event: &Event<'_>,
+        part: u32,
+        batch: &mut Batch,
+    ) -> Result<Option<Unrouted>, Failure> {
+        let (topic, key, value) = match &self.destination {
+            Destination::Fixed(topic) => (*topic, &[][..], &[][..]),
+            Destination::Routed(router) => match router.find(event, batch)? {
+                Ok(leg) => (leg.topic, &*leg.key, &*leg.value),
+                Err(unrouted) => return Ok(Some(unrouted)),
+            },
+        };
         let headers = batch.header_mark();
-        let key = side(self.key.as_ref(), event, batch)?;
-        let value = side(self.value.as_ref(), event, batch)?;
+        let key = side(self.key.as_ref(), key, event, batch)?;
+        let value = side(self.value.as_ref(), value, event, batch)?;
         for header in &self.headers {
             header.write(event, part, batch)?;
         }
         batch.push(Record {
-            topic: self.topic,
+            topic,
             partition: None,
             key,
             value,
@@ -192,7 +243,7 @@ impl RecordWriter {
             sequence: event.sequence,
             part,
         });
-        Ok(())
+        Ok(None)
     }
 
     fn readable_key(&self, event: &Event<'_>) -> Option<String> {
@@ -206,13 +257,19 @@ impl RecordWriter {
     }
 }
 
+fn no_place() -> Fault {
+    Code::Internal.fault("a record of a plan has no place")
+}
+
 fn side(
     program: Option<&Compiled>,
+    prefix: &[u8],
     event: &Event<'_>,
     batch: &mut Batch,
 ) -> Result<Option<Span>, Failure> {
     let Some(program) = program else { return Ok(None) };
     let start = batch.mark();
+    batch.arena().extend_from_slice(prefix);
     let is_there = program.run(event, batch.arena())?;
     Ok(is_there.then(|| Span { start, end: batch.mark() }))
 }
@@ -237,22 +294,37 @@ struct Compiler<'c> {
 }
 
 impl Compiler<'_> {
-    fn record(&self, shape: &RecordShape, place: Place) -> Result<RecordWriter, Fault> {
+    fn record(
+        &self,
+        index: usize,
+        shape: &RecordShape,
+        place: Option<Place>,
+    ) -> Result<RecordWriter, Fault> {
         let columns = self.columns;
+        let (destination, key_id, value_id) = match (&shape.topic, place) {
+            (Topic::Fixed(_), Some(Place { topic, key, value })) => {
+                (Destination::Fixed(topic), Id::Inside(key), Id::Inside(value))
+            }
+            (Topic::Fixed(_), None) => return Err(no_place()),
+            (Topic::Routed(route), _) => {
+                let router = Router::compile(index, route, columns)?;
+                (Destination::Routed(router), Id::Apart, Id::Apart)
+            }
+        };
         let mut key = None;
         let mut readable = None;
         if let Some(shape) = &shape.key {
             let converter = &self.converters.key;
-            key = converter.compile(shape, place.key, columns, "a record key")?;
+            key = converter.compile(shape, key_id, columns, "a record key")?;
             readable = Some(headers::readable(shape, columns)?);
         }
         let mut value = None;
         if let Some(shape) = &shape.value {
             let converter = &self.converters.value;
-            value = converter.compile(shape, place.value, columns, "a computed value")?;
+            value = converter.compile(shape, value_id, columns, "a computed value")?;
         }
         Ok(RecordWriter {
-            topic: place.topic,
+            destination,
             guard: self.guard(&shape.guard)?,
             key,
             value,

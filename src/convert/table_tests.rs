@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::testing::{TestParser, column, event};
-use super::{Converter, Converters, DecimalFormat, HeaderConverter, Place, TableWriter};
+use super::{Converter, Converters, DecimalFormat, HeaderConverter, Place, TableWriter, Unrouted};
 use crate::change::{
     BeforeImage, Cell, ChangeKind, ColumnType, Event, Scalar, TableId, TableVersion,
 };
@@ -11,7 +11,7 @@ use crate::error::{Code, Fault};
 use crate::plan::TablePlan;
 use crate::record::{
     Batch, Expression, Field, Guard, HeaderShape, HeaderValue, Kind, Leaf, Literal, Node,
-    RecordShape, Render, Schema, Shape, TopicId, Unsent,
+    RecordShape, Render, Route, Schema, Shape, Topic, TopicId, TopicNaming, Unsent,
 };
 
 pub(super) const JSON: Converter =
@@ -75,7 +75,7 @@ impl Table {
 
     pub(super) fn record(&self, key: Leaf, value: Option<Shape>) -> RecordShape {
         RecordShape {
-            topic: "srv.t".to_owned(),
+            topic: Topic::Fixed("srv.t".to_owned()),
             key: Some(self.key_shape(key)),
             value,
             headers: Vec::new(),
@@ -116,7 +116,7 @@ fn try_writer(plan: &TablePlan, converter: Converter) -> Result<TableWriter, Fau
     };
     let places: Vec<_> = (1..)
         .zip(plan.records())
-        .map(|(topic, _)| Place { topic: TopicId(topic), key, value })
+        .map(|(topic, _)| Some(Place { topic: TopicId(topic), key, value }))
         .collect();
     TableWriter::new(
         plan,
@@ -284,6 +284,52 @@ fn a_header_that_is_one_value_has_no_quotes_and_may_be_null() {
     assert!(fault.message().contains("a header"), "{fault}");
 }
 
+/// Texts as they are.
+#[derive(Debug)]
+struct AsIs;
+
+impl TopicNaming for AsIs {
+    fn topic(&self, text: &str) -> Result<String, Fault> {
+        Ok(text.to_owned())
+    }
+}
+
+#[test]
+fn a_record_goes_nowhere_before_its_text_is_known() {
+    let table = Table::new();
+    let mut routed = table.record(Leaf::After(0), Some(table.value_shape(Unsent::Null)));
+    let by = value(&table.payload, Leaf::After(2), Render::Text);
+    routed.topic = Topic::Routed(Route { by, naming: Arc::new(AsIs) });
+    let fixed = table.record(Leaf::After(0), None);
+    let plan = table.plan(ChangeKind::Update, vec![fixed, routed]);
+    let avro = Converter::Avro;
+    let converters = Converters { key: avro, value: avro, headers: HeaderConverter::Simple };
+    let place = |topic, key| Place { topic: TopicId(topic), key: Some(key), value: Some(key + 1) };
+    let mut writer = TableWriter::new(&plan, &converters, &[Some(place(0, 1)), None]).unwrap();
+    let mut batch = Batch::new();
+    let sent = change(ChangeKind::Update, None, Some(&SENT));
+    let unrouted = writer.write(&sent, &mut batch).unwrap().unwrap();
+    assert_eq!(unrouted, Unrouted { record: 1, text: "xy".to_owned() });
+    assert!(batch.is_empty() && batch.byte_len() == 0);
+    writer.learn(&unrouted, place(7, 0x0102)).unwrap();
+    assert_eq!(writer.write(&sent, &mut batch).unwrap(), None);
+    let record = &batch.records()[1];
+    assert_eq!(record.topic, TopicId(7));
+    assert_eq!(batch.bytes(record.key.unwrap()), [0, 0, 0, 1, 2, 14]);
+    assert!(batch.bytes(record.value.unwrap()).starts_with(&[0, 0, 0, 1, 3, 14, 6, b'B']));
+    // Null and the empty text are one question.
+    let null = [SENT[0], SENT[1], Cell::Null];
+    let null = change(ChangeKind::Update, None, Some(&null));
+    assert_eq!(writer.write(&null, &mut batch).unwrap().unwrap().text, "");
+    let unsent = change(ChangeKind::Update, None, Some(&NO_PAYLOAD));
+    let fault = writer.write(&unsent, &mut batch).unwrap_err();
+    assert_eq!(fault.code(), Code::ToastUnavailable);
+    assert!(fault.message().contains("a topic"), "{fault}");
+    assert_eq!(batch.records().len(), 2);
+    let nobody = Unrouted { record: 0, text: String::new() };
+    assert_eq!(writer.learn(&nobody, place(1, 1)).unwrap_err().code(), Code::Internal);
+}
+
 #[test]
 fn guards_can_ask_for_several_things() {
     let table = Table::new();
@@ -448,7 +494,7 @@ fn an_unregistered_schema_is_refused() {
     let plan = table.plan(ChangeKind::Update, vec![table.record(Leaf::After(0), None)]);
     let headers = HeaderConverter::Simple;
     let converters = Converters { key: Converter::Avro, value: Converter::Avro, headers };
-    let place = Place { topic: TopicId(0), key: None, value: None };
+    let place = Some(Place { topic: TopicId(0), key: None, value: None });
     let fault = TableWriter::new(&plan, &converters, &[place]).unwrap_err();
     assert_eq!(fault.code(), Code::Internal);
     assert_eq!(fault.place().table.as_deref(), Some("public.t"));

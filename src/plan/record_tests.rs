@@ -389,7 +389,7 @@ fn names_are_adjusted_in_schemas_and_not_in_topics() {
         s.schema_names = super::NameAdjustment::Avro;
         s.field_names = super::NameAdjustment::Avro;
     });
-    assert!(plan.records().all(|record| record.topic == "my-shop.public.T_1"));
+    assert!(plan.records().all(|record| record.topic.fixed() == Some("my-shop.public.T_1")));
     let key = key_schema(&plan).unwrap();
     assert_eq!(key.name.as_deref(), Some("my_shop.public.T_1.Key"));
     assert_eq!(key.fields()[0].name, "K_1");

@@ -25,7 +25,7 @@ use super::topics::table_topic;
 use super::transforms;
 use crate::change::{BeforeImage, ChangeKind, TableVersion};
 use crate::error::{Code, Fault};
-use crate::record::{Guard, Leaf, RecordShape, Schema, Shape, Unsent};
+use crate::record::{Guard, Leaf, RecordShape, Schema, Shape, Topic, Unsent};
 
 /// Uses of a value, as a fault names them where it was not sent.
 const SNAPSHOT_ROW: &str = "a row of a snapshot";
@@ -149,7 +149,7 @@ impl Compiler<'_> {
         let after =
             self.copies(&self.envelope.after, Leaf::After, |_, _| Unsent::Refuse(SNAPSHOT_ROW));
         RecordShape {
-            topic: self.topic.to_owned(),
+            topic: self.topic(),
             key: self.key_shape(Leaf::After),
             value: Some(self.envelope.shape("r", None, Some(after))),
             headers: self.headers.of(None, &Unknown::default()),
@@ -160,7 +160,7 @@ impl Compiler<'_> {
     fn create(&self, old_key: Option<(&str, Shape)>) -> RecordShape {
         let unknown = Unknown { columns: self.unknown_after(), first: true };
         RecordShape {
-            topic: self.topic.to_owned(),
+            topic: self.topic(),
             key: self.key_shape(Leaf::After),
             value: Some(self.envelope.shape("c", None, Some(self.after()))),
             headers: self.headers.of(old_key, &unknown),
@@ -176,7 +176,7 @@ impl Compiler<'_> {
         };
         let unknown = Unknown { columns: self.unknown_after(), first: false };
         RecordShape {
-            topic: self.topic.to_owned(),
+            topic: self.topic(),
             key: self.key_shape(Leaf::After),
             value: Some(self.envelope.shape("u", before, Some(self.after()))),
             headers: self.headers.of(None, &unknown),
@@ -188,7 +188,7 @@ impl Compiler<'_> {
     fn delete(&self, new_key: Option<(&str, Shape)>) -> Vec<RecordShape> {
         let unknown = Unknown { columns: self.unknown_before(), first: false };
         let delete = RecordShape {
-            topic: self.topic.to_owned(),
+            topic: self.topic(),
             key: self.key_shape(Leaf::Before),
             value: Some(self.envelope.shape("d", Some(self.before()), None)),
             headers: self.headers.of(new_key.clone(), &unknown),
@@ -207,12 +207,16 @@ impl Compiler<'_> {
 
     fn truncate(&self) -> RecordShape {
         RecordShape {
-            topic: self.topic.to_owned(),
+            topic: self.topic(),
             key: None,
             value: Some(self.envelope.shape("t", None, None)),
             headers: self.headers.of(None, &Unknown::default()),
             guard: Guard::Always,
         }
+    }
+
+    fn topic(&self) -> Topic {
+        Topic::Fixed(self.topic.to_owned())
     }
 
     fn key_shape(&self, image: fn(usize) -> Leaf) -> Option<Shape> {

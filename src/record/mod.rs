@@ -12,5 +12,6 @@ pub use batch::{Batch, Header, Marks, Record, Span, TopicId};
 pub use render::{Presence, Primitive, Render, render};
 pub use schema::{Field, Kind, Literal, Schema};
 pub use shape::{
-    Expression, Guard, HeaderShape, HeaderValue, Leaf, Node, RecordShape, Shape, Side, Unsent,
+    Expression, Guard, HeaderShape, HeaderValue, Leaf, Node, RecordShape, Route, Shape, Side,
+    Topic, TopicNaming, Unsent,
 };

@@ -4,10 +4,12 @@
 //! **Invariant:** only [`Node::Column`] may meet an unavailable value and go on; every other reader
 //! of one stops with a coded fault.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::render::Render;
 use super::schema::{Literal, Schema};
+use crate::error::Fault;
 
 /// Where a value comes from when a row is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,11 +149,55 @@ pub enum HeaderValue {
     Shape(Shape),
 }
 
+/// Where a record goes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Topic {
+    /// The same topic for every row of this table version.
+    Fixed(String),
+    /// Wherever a text of the row says.
+    Routed(Route),
+}
+
+/// How the topic follows from a row.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// The text (a [`Node::Value`] of kind string): unavailable is refused.
+    pub by: Shape,
+    /// What topic a text means; asked once for each.
+    pub naming: Arc<dyn TopicNaming>,
+}
+
+/// Two are equal if they ask the same.
+impl PartialEq for Route {
+    fn eq(&self, other: &Self) -> bool {
+        self.by == other.by && Arc::ptr_eq(&self.naming, &other.naming)
+    }
+}
+
+/// What topic a text means.
+pub trait TopicNaming: fmt::Debug + Send + Sync {
+    /// The topic's name; an empty text stands for null too.
+    ///
+    /// # Errors
+    /// It means none that a broker would accept.
+    fn topic(&self, text: &str) -> Result<String, Fault>;
+}
+
+impl Topic {
+    /// The topic, if it does not depend on the row.
+    pub fn fixed(&self) -> Option<&str> {
+        match self {
+            Self::Fixed(topic) => Some(topic),
+            Self::Routed(_) => None,
+        }
+    }
+}
+
 /// One record that comes out of a change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordShape {
     /// The topic, adjusted to Kafka's rules.
-    pub topic: String,
+    pub topic: Topic,
     /// The key; `None`: a null key.
     pub key: Option<Shape>,
     /// The value; `None`: a tombstone.

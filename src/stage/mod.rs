@@ -19,11 +19,11 @@ use tokio::sync::oneshot;
 
 use self::opening::Opening;
 use crate::change::{Event, TableId, TableVersion};
-use crate::convert::{Converter, Converters, Place, TableWriter};
+use crate::convert::{Converter, Converters, Place, TableWriter, Unrouted};
 use crate::error::{Code, Fault};
 use crate::kafka::{CleanupPolicy, Sender, SizeLimits, Staged, TopicFacts, TopicList};
 use crate::plan::{ControlRecord, PlanSettings, SourceBlock, TablePlan, table_topic};
-use crate::record::{Batch, Literal, Marks, Record, RecordShape, Schema, Span};
+use crate::record::{Batch, Literal, Marks, Record, RecordShape, Schema, Span, Topic};
 
 pub use crate::kafka::{OffsetRecord, TableState};
 pub use crate::record::Side;
@@ -52,6 +52,14 @@ pub struct StageSettings {
 #[derive(Debug)]
 pub struct OpenTable {
     writer: TableWriter,
+    /// What is needed to learn topics that depend on rows; `None`: there are none.
+    routes: Option<Box<Routes>>,
+}
+
+#[derive(Debug)]
+struct Routes {
+    plan: TablePlan,
+    opening: Opening,
 }
 
 /// See the module.
@@ -127,10 +135,31 @@ impl<S: Services> Stage<S> {
         let mut opening = Opening::default();
         let mut places = Vec::new();
         for record in plan.records() {
-            places.push(self.place(record, &plan, &mut opening).await?);
+            places.push(match &record.topic {
+                Topic::Fixed(topic) => Some(self.place(topic, record, &plan, &mut opening).await?),
+                Topic::Routed(_) => None,
+            });
         }
         let writer = TableWriter::new(&plan, &self.settings.converters, &places)?;
-        Ok(OpenTable { writer })
+        let has_routes = places.contains(&None);
+        Ok(OpenTable { writer, routes: has_routes.then(|| Box::new(Routes { plan, opening })) })
+    }
+
+    /// Finds out where a text leads, and sees to the topic. What is complete is handed over first,
+    /// for this may wait.
+    async fn open_route(
+        &mut self,
+        table: &mut OpenTable,
+        unrouted: &Unrouted,
+    ) -> Result<(), Fault> {
+        self.hand_over().await?;
+        let internal = || Code::Internal.fault("a record without a route asks for one");
+        let Routes { plan, opening } = table.routes.as_deref_mut().ok_or_else(internal)?;
+        let record = plan.records().nth(unrouted.record).ok_or_else(internal)?;
+        let Topic::Routed(route) = &record.topic else { return Err(internal()) };
+        let topic = route.naming.topic(&unrouted.text)?;
+        let place = self.place(&topic, record, plan, opening).await?;
+        table.writer.learn(unrouted, place)
     }
 
     /// Two tables whose names become one topic's would be mixed up.
@@ -153,11 +182,11 @@ impl<S: Services> Stage<S> {
     /// Sees to a record's topic and schemas.
     async fn place(
         &mut self,
+        name: &str,
         record: &RecordShape,
         plan: &TablePlan,
         opening: &mut Opening,
     ) -> Result<Place, Fault> {
-        let name = record.topic.as_str();
         let topic = match opening.topic(name) {
             Some(topic) => topic,
             None => {
@@ -248,13 +277,24 @@ impl<S: Services> Stage<S> {
         Ok(())
     }
 
-    /// Encodes all records of a change.
+    /// Encodes all records of a change. Waits only where one of them leads to a topic that none of
+    /// the table's rows led to before.
     ///
     /// # Errors
-    /// A value does not fit, or a record is too large; nothing of the change stays.
-    pub fn write(&mut self, table: &OpenTable, event: &Event<'_>) -> Result<(), Fault> {
+    /// A value does not fit, or a record is too large, or a topic cannot be had; nothing of the
+    /// change stays.
+    pub async fn write(&mut self, table: &mut OpenTable, event: &Event<'_>) -> Result<(), Fault> {
+        while let Some(unrouted) = self.encode(table, event)? {
+            Box::pin(self.open_route(table, &unrouted))
+                .await
+                .map_err(|fault| table.writer.locate(fault, event))?;
+        }
+        Ok(())
+    }
+
+    fn encode(&mut self, table: &OpenTable, event: &Event<'_>) -> Result<Option<Unrouted>, Fault> {
         let before = self.batch.marks();
-        table.writer.write(event, &mut self.batch)?;
+        let unrouted = table.writer.write(event, &mut self.batch)?;
         for index in before.records()..self.batch.records().len() {
             let checked = self.settings.sizes.check(&self.batch, index..index + 1, &self.topics);
             if let Err(fault) = checked {
@@ -265,7 +305,7 @@ impl<S: Services> Stage<S> {
                 return Err(key.into_iter().fold(fault, Fault::at_key));
             }
         }
-        Ok(())
+        Ok(unrouted)
     }
 
     /// Whether the open transaction has outgrown the stage, so that [`Stage::spill`] is due.
@@ -412,7 +452,8 @@ pub fn refuse_null_keys_if_compacted(
     topic: &str,
     facts: &TopicFacts,
 ) -> Result<(), Fault> {
-    let null_keyed = |record: &RecordShape| record.topic == topic && record.key.is_none();
+    let leads_there = |record: &RecordShape| record.topic.fixed().is_none_or(|own| own == topic);
+    let null_keyed = |record: &RecordShape| leads_there(record) && record.key.is_none();
     let needs_key = facts.cleanup_policy.is_some_and(CleanupPolicy::needs_key);
     if !needs_key || !plan.records().any(null_keyed) {
         return Ok(());

@@ -12,10 +12,15 @@ use crate::kafka::{
     TopicList, channel,
 };
 use crate::plan::testing::{column, required, source_block, table};
-use crate::plan::{ControlOrigin, PlanSettings, Provenance, control_record};
+use crate::plan::{
+    ControlOrigin, DeleteHandling, ExtractNewRecordState, PlanSettings, Provenance, Step,
+    Transform, control_record,
+};
 
 struct Outside {
     facts: TopicFacts,
+    /// The topics that were asked for, in order.
+    asked: Vec<String>,
 }
 
 impl Services for Outside {
@@ -23,7 +28,8 @@ impl Services for Outside {
         Ok(1)
     }
 
-    async fn topic(&mut self, _: &str) -> Result<TopicFacts, Fault> {
+    async fn topic(&mut self, name: &str) -> Result<TopicFacts, Fault> {
+        self.asked.push(name.to_owned());
         Ok(self.facts.clone())
     }
 }
@@ -45,9 +51,17 @@ fn facts(policy: CleanupPolicy) -> TopicFacts {
 }
 
 async fn open(stage_bytes: usize, policy: CleanupPolicy) -> Result<Bench, Fault> {
+    open_with(PlanSettings::new("p"), stage_bytes, policy).await
+}
+
+async fn open_with(
+    plan: PlanSettings,
+    stage_bytes: usize,
+    policy: CleanupPolicy,
+) -> Result<Bench, Fault> {
     let json = Converter::Json { schemas: false, decimals: DecimalFormat::Base64 };
     let settings = StageSettings {
-        plan: Arc::new(PlanSettings::new("p")),
+        plan: Arc::new(plan),
         source: source_block(),
         converters: Converters { key: json, value: json, headers: HeaderConverter::Simple },
         control_topic: Some("p.schema-changes".to_owned()),
@@ -56,8 +70,8 @@ async fn open(stage_bytes: usize, policy: CleanupPolicy) -> Result<Bench, Fault>
         hand_over_bytes: stage_bytes,
     };
     let (sender, queue) = channel(1 << 20);
-    let mut stage =
-        Stage::new(settings, Outside { facts: facts(policy) }, TopicList::new(), sender);
+    let outside = Outside { facts: facts(policy), asked: Vec::new() };
+    let mut stage = Stage::new(settings, outside, TopicList::new(), sender);
     let columns = vec![required("id", ColumnType::Int32), column("s", ColumnType::Text)];
     let table = stage.open_table(Arc::new(table("t", columns))).await?;
     Ok(Bench { stage, table, queue, sequence: 0 })
@@ -68,7 +82,7 @@ fn at(position: &str) -> OffsetRecord {
 }
 
 impl Bench {
-    fn insert(&mut self, id: &str, text: &str) -> Result<(), Fault> {
+    async fn insert(&mut self, id: &str, text: &str) -> Result<(), Fault> {
         let bytes = format!("{id}{text}");
         let split = u32::try_from(id.len()).unwrap();
         let len = u32::try_from(text.len()).unwrap();
@@ -83,7 +97,7 @@ impl Bench {
             first_part: 0,
             processed_micros: 0,
         };
-        self.stage.write(&self.table, &event)
+        self.stage.write(&mut self.table, &event).await
     }
 
     async fn commit(&mut self, end: &str) {
@@ -145,12 +159,12 @@ fn name(offset: &OffsetRecord) -> String {
 #[tokio::test]
 async fn complete_transactions_travel_together_with_the_last_ones_end() {
     let mut bench = open(100_000, CleanupPolicy::Delete).await.unwrap();
-    bench.insert("1", "a").unwrap();
+    bench.insert("1", "a").await.unwrap();
     bench.commit("one").await;
-    bench.insert("2", "b").unwrap();
-    bench.insert("3", "c").unwrap();
+    bench.insert("2", "b").await.unwrap();
+    bench.insert("3", "c").await.unwrap();
     bench.commit("two").await;
-    bench.insert("4", "open").unwrap();
+    bench.insert("4", "open").await.unwrap();
     bench.stage.hand_over().await.unwrap();
     assert_eq!(bench.staged(), [r#"complete {"id":1},{"id":2},{"id":3} @two"#]);
     bench.commit("three").await;
@@ -161,9 +175,9 @@ async fn complete_transactions_travel_together_with_the_last_ones_end() {
 #[tokio::test]
 async fn a_fault_takes_back_its_own_transaction_and_none_before() {
     let mut bench = open(100_000, CleanupPolicy::Delete).await.unwrap();
-    bench.insert("1", "a").unwrap();
+    bench.insert("1", "a").await.unwrap();
     bench.commit("one").await;
-    bench.insert("2", "poisoned").unwrap();
+    bench.insert("2", "poisoned").await.unwrap();
     bench.stage.fail(Code::ValueEncoding.fault("x")).await.unwrap();
     assert_eq!(bench.staged(), [r#"complete {"id":1} @one"#, "fault TG-E-VALUE-ENCODING"]);
 }
@@ -171,8 +185,8 @@ async fn a_fault_takes_back_its_own_transaction_and_none_before() {
 #[tokio::test]
 async fn a_record_that_is_too_large_is_refused_before_anything_of_it_is_out() {
     let mut bench = open(100_000, CleanupPolicy::Delete).await.unwrap();
-    bench.insert("1", "a").unwrap();
-    let fault = bench.insert("2", &"x".repeat(3000)).unwrap_err();
+    bench.insert("1", "a").await.unwrap();
+    let fault = bench.insert("2", &"x".repeat(3000)).await.unwrap_err();
     assert_eq!(fault.code(), Code::RecordTooLarge);
     assert_eq!(fault.place().key.as_deref(), Some(r#"{"id":2}"#));
     assert!(fault.message().contains("topic 'p.public.t'"), "{fault}");
@@ -184,14 +198,14 @@ async fn a_record_that_is_too_large_is_refused_before_anything_of_it_is_out() {
 #[tokio::test]
 async fn a_transaction_larger_than_the_stage_goes_in_parts_behind_what_is_complete() {
     let mut bench = open(1000, CleanupPolicy::Delete).await.unwrap();
-    bench.insert("1", "a").unwrap();
+    bench.insert("1", "a").await.unwrap();
     bench.commit("one").await;
-    bench.insert("2", &"x".repeat(600)).unwrap();
+    bench.insert("2", &"x".repeat(600)).await.unwrap();
     assert!(!bench.stage.is_full());
-    bench.insert("3", &"x".repeat(600)).unwrap();
+    bench.insert("3", &"x".repeat(600)).await.unwrap();
     assert!(bench.stage.is_full());
     bench.stage.spill(at("begin"), at("inside 3")).await.unwrap();
-    bench.insert("4", "d").unwrap();
+    bench.insert("4", "d").await.unwrap();
     bench.commit("two").await;
     assert_eq!(
         bench.staged(),
@@ -206,7 +220,7 @@ async fn a_transaction_larger_than_the_stage_goes_in_parts_behind_what_is_comple
 #[tokio::test]
 async fn the_end_of_a_spilled_transaction_is_told_even_without_further_records() {
     let mut bench = open(500, CleanupPolicy::Delete).await.unwrap();
-    bench.insert("1", &"x".repeat(600)).unwrap();
+    bench.insert("1", &"x".repeat(600)).await.unwrap();
     bench.stage.spill(at("begin"), at("inside")).await.unwrap();
     bench.commit("end").await;
     assert_eq!(bench.staged(), [r#"part {"id":1} @inside"#, "complete  @end"]);
@@ -215,11 +229,11 @@ async fn the_end_of_a_spilled_transaction_is_told_even_without_further_records()
 #[tokio::test]
 async fn control_records_go_before_the_transaction_that_they_announce_and_behind_all_others() {
     let mut bench = open(100_000, CleanupPolicy::Delete).await.unwrap();
-    bench.insert("1", "a").unwrap();
+    bench.insert("1", "a").await.unwrap();
     bench.commit("one").await;
-    bench.insert("2", "old shape").unwrap();
+    bench.insert("2", "old shape").await.unwrap();
     bench.announce().await;
-    bench.insert("3", "new shape").unwrap();
+    bench.insert("3", "new shape").await.unwrap();
     bench.commit("two").await;
     bench.stage.hand_over().await.unwrap();
     assert_eq!(
@@ -279,4 +293,71 @@ async fn two_tables_whose_names_become_one_topics_are_refused() {
     let fault = bench.stage.open_table(Arc::new(table("a_b", columns()))).await.unwrap_err();
     assert_eq!(fault.code(), Code::SchemaIllegalName);
     assert!(fault.message().contains("public.a b and public.a_b"), "{fault}");
+}
+
+/// Rows go to the topic that their text names.
+async fn routed(policy: CleanupPolicy) -> Bench {
+    let mut plan = PlanSettings::new("p");
+    plan.transforms = vec![Step {
+        name: "unwrap".to_owned(),
+        transform: Transform::ExtractNewRecordState(ExtractNewRecordState {
+            deletes: DeleteHandling::Drop,
+            add_fields: Vec::new(),
+            add_headers: Vec::new(),
+            route_by_field: Some("s".to_owned()),
+        }),
+        condition: None,
+    }];
+    open_with(plan, 1 << 20, policy).await.unwrap()
+}
+
+/// The topics of the records that are handed over.
+fn topics(bench: &mut Bench) -> Vec<String> {
+    let mut names = Vec::new();
+    while let Received::Staged(item) = bench.queue.recv_timeout(Duration::ZERO) {
+        let Staged::Records { batch, .. } = item else { continue };
+        let records = batch.records().iter();
+        names.extend(
+            records.map(|record| bench.stage.topics.name(record.topic).unwrap().to_string()),
+        );
+    }
+    names
+}
+
+#[tokio::test]
+async fn a_topic_that_depends_on_the_row_is_seen_to_once() {
+    let mut bench = routed(CleanupPolicy::Compact).await;
+    assert!(bench.stage.services.asked.is_empty());
+    for text in ["one", "two", "one", " ", "two", "p.public.t"] {
+        bench.insert("1", text).await.unwrap();
+    }
+    bench.commit("end").await;
+    bench.stage.hand_over().await.unwrap();
+    assert_eq!(topics(&mut bench), ["one", "two", "one", "p.public.t", "two", "p.public.t"]);
+    assert_eq!(bench.stage.services.asked, ["one", "two", "p.public.t"]);
+}
+
+#[tokio::test]
+async fn what_is_complete_does_not_wait_for_a_new_topic() {
+    let mut bench = routed(CleanupPolicy::Delete).await;
+    bench.insert("1", "one").await.unwrap();
+    bench.commit("first").await;
+    bench.insert("2", "one").await.unwrap();
+    assert_eq!(topics(&mut bench), Vec::<String>::new());
+    bench.insert("3", "two").await.unwrap();
+    assert_eq!(topics(&mut bench), ["one"]);
+}
+
+#[tokio::test]
+async fn a_row_that_names_no_topic_is_refused_with_its_place() {
+    let mut bench = routed(CleanupPolicy::Delete).await;
+    bench.insert("1", "one").await.unwrap();
+    let fault = bench.insert("2", "no topic").await.unwrap_err();
+    assert_eq!(fault.code(), Code::SchemaIllegalName);
+    assert!(fault.message().contains("'no topic'"), "{fault}");
+    assert_eq!(fault.place().table.as_deref(), Some("public.t"));
+    assert_eq!(fault.place().position.as_deref(), Some("0/1, message 2"));
+    bench.commit("end").await;
+    bench.stage.hand_over().await.unwrap();
+    assert_eq!(topics(&mut bench), ["one"]);
 }

@@ -73,7 +73,7 @@ fn check_schemas(connector: &TypedConnector, plan: &TablePlan) -> Result<(), Fau
 }
 
 async fn check_topics(plan: &TablePlan, topics: &Topics) -> Result<(), Fault> {
-    let mut names: Vec<&str> = plan.records().map(|record| record.topic.as_str()).collect();
+    let mut names: Vec<&str> = plan.records().filter_map(|record| record.topic.fixed()).collect();
     names.sort_unstable();
     names.dedup();
     for name in names {

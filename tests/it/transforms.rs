@@ -201,8 +201,9 @@ impl Written {
     fn new(plan: &TablePlan) -> Self {
         let json = Converter::Json { schemas: false, decimals: DecimalFormat::Base64 };
         let converters = Converters { key: json, value: json, headers: HeaderConverter::Simple };
-        let topics: Vec<_> = plan.records().map(|record| record.topic.clone()).collect();
-        let place = |(index, _)| Place { topic: TopicId(index), key: None, value: None };
+        let topics: Vec<_> =
+            plan.records().map(|record| record.topic.fixed().unwrap().to_owned()).collect();
+        let place = |(index, _)| Some(Place { topic: TopicId(index), key: None, value: None });
         let places: Vec<_> = (0..).zip(&topics).map(place).collect();
         Self { writer: TableWriter::new(plan, &converters, &places).unwrap(), topics }
     }
@@ -234,7 +235,7 @@ impl Written {
             processed_micros: 1_700_000_000_000_000,
         };
         let mut batch = Batch::new();
-        self.writer.write(&event, &mut batch).unwrap();
+        assert_eq!(self.writer.write(&event, &mut batch).unwrap(), None);
         batch.records().iter().map(|record| self.line(record, &batch)).collect()
     }
 

@@ -132,10 +132,11 @@ keys! {
             "Parts of the envelope to add as headers, in the same notation. A column that the source never sends with a change of its kind gives no header.";
         UNWRAP_ADD_HEADERS_PREFIX "transforms.<name>.add.headers.prefix" String ("__") Low
             "What the names of those headers begin with.";
+        UNWRAP_ROUTE "transforms.<name>.route.by.field" String () Low
+            "A column of text that names the topic of each row and of its delete; where it is null or blank the table's own topic is meant. The source has to send the column with deletes, or deletes have to be left out. A row whose column changes goes to the new topic and stays in the old one, too.";
     }
     no effect {}
     refused {
-        "transforms.<name>.route.by.field" String () "topics that depend on a row's values are not built yet";
         "transforms.<name>.drop.fields.header.name" String ()
             "the fields of a record would depend on its headers' values; ReplaceField leaves fields out by name";
         "transforms.<name>.drop.fields.from.key" Boolean ("false")

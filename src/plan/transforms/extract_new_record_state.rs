@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tracing::warn;
 
 use super::field_reference::FieldReference;
-use super::fields_of;
+use super::{fields_of, route};
 use crate::error::{Code, Fault};
 use crate::plan::fingerprint::Fingerprint;
 use crate::plan::settings::words;
@@ -39,6 +39,8 @@ pub struct ExtractNewRecordState {
     pub add_fields: Vec<FieldReference>,
     /// `add.headers`.
     pub add_headers: Vec<FieldReference>,
+    /// `route.by.field`.
+    pub route_by_field: Option<String>,
 }
 
 words! {
@@ -64,44 +66,62 @@ impl DeleteHandling {
 }
 
 impl ExtractNewRecordState {
-    pub(super) fn apply(&self, mut record: RecordShape) -> Result<Option<RecordShape>, Fault> {
+    /// `before` is the record that it made before this one.
+    pub(super) fn apply(
+        &self,
+        mut record: RecordShape,
+        before: Option<&RecordShape>,
+    ) -> Result<Option<RecordShape>, Fault> {
         let Some(value) = record.value.take() else {
-            return Ok(self.tombstone(record));
+            return self.tombstone(record, before);
         };
         if !value.schema.name.as_ref().is_some_and(|name| name.ends_with(ENVELOPE)) {
             return Ok(Some(RecordShape { value: Some(value), ..record }));
         }
         let (before, after) = (image(&value, "before")?, image(&value, "after")?);
-        let row = match (&before.node, &after.node) {
-            (_, Node::Struct(row)) => Some(self.row(&value, row, "false")?),
-            (Node::Struct(row), _) if self.deletes.rewrites() => {
-                Some(self.row(&value, row, "true")?)
-            }
-            (Node::Struct(_), _) => match self.deletes {
-                DeleteHandling::Drop => return Ok(None),
-                _ if record.key.is_none() => {
-                    warn!(
-                        topic = record.topic,
-                        "deletes of a table without key are left out: a tombstone could not say \
-                         what it deletes (delete.tombstone.handling.mode=rewrite shows them)"
-                    );
-                    return Ok(None);
-                }
-                _ => None,
-            },
+        let (row, deleted) = match (&before.node, &after.node) {
+            (_, Node::Struct(_)) => (after, None),
+            (Node::Struct(_), _) => (before, Some(self.deletes)),
             // A truncate has neither.
             _ => return Ok(None),
         };
+        match deleted {
+            None => record.value = Some(self.row(&value, row, "false")?),
+            Some(mode) if mode.rewrites() => record.value = Some(self.row(&value, row, "true")?),
+            Some(DeleteHandling::Drop) => return Ok(None),
+            Some(_) if record.key.is_none() => {
+                warn!(
+                    topic = ?record.topic.fixed(),
+                    "deletes of a table without key are left out: a tombstone could not say what \
+                     it deletes (delete.tombstone.handling.mode=rewrite shows them)"
+                );
+                return Ok(None);
+            }
+            Some(_) => {}
+        }
+        if let Some(field) = &self.route_by_field {
+            record.topic = route::by_field(record.topic, row, field)?;
+        }
         for reference in &self.add_headers {
             record.headers.extend(header(reference, &value)?);
         }
-        Ok(Some(RecordShape { value: row, ..record }))
+        Ok(Some(record))
     }
 
-    /// A tombstone that was one before.
-    fn tombstone(&self, mut record: RecordShape) -> Option<RecordShape> {
+    /// A tombstone that was one before; it follows its delete.
+    fn tombstone(
+        &self,
+        mut record: RecordShape,
+        before: Option<&RecordShape>,
+    ) -> Result<Option<RecordShape>, Fault> {
         if self.deletes != DeleteHandling::RewriteWithTombstone {
-            return None;
+            return Ok(None);
+        }
+        if self.route_by_field.is_some() {
+            let delete = before.filter(|delete| delete.key == record.key).ok_or_else(|| {
+                Code::TransformUnfit.fault("a tombstone without its delete has no field to go by")
+            })?;
+            record.topic = delete.topic.clone();
         }
         // What it belonged to is a delete; more is not known of it.
         let names = self.add_headers.iter().filter(|reference| reference.is_operation());
@@ -110,12 +130,12 @@ impl ExtractNewRecordState {
             value: HeaderValue::Constant("d".to_owned()),
             guard: Guard::Always,
         }));
-        Some(record)
+        Ok(Some(record))
     }
 
     /// A row with what is added to it.
-    fn row(&self, envelope: &Shape, row: &[Shape], deleted: &str) -> Result<Shape, Fault> {
-        let schema = self.row_schema(envelope)?;
+    fn row(&self, envelope: &Shape, row: &Shape, deleted: &str) -> Result<Shape, Fault> {
+        let (schema, row) = (self.row_schema(envelope)?, fields_of(row)?);
         let mut shapes = Vec::with_capacity(row.len() + 1 + self.add_fields.len());
         for (field, shape) in schema.fields().iter().zip(row) {
             shapes.push(Shape { schema: Arc::clone(&field.schema), node: shape.node.clone() });
@@ -153,6 +173,7 @@ impl ExtractNewRecordState {
             hash.number(references.len() as u64);
             references.iter().for_each(|reference| reference.fingerprint(hash));
         }
+        hash.text(self.route_by_field.as_deref().unwrap_or_default());
     }
 }
 

@@ -17,6 +17,7 @@ mod pattern;
 mod predicate;
 mod regex_router;
 mod replace_field;
+mod route;
 #[cfg(test)]
 mod tests;
 
@@ -73,9 +74,12 @@ pub(super) fn apply(
     }
     for records in kinds.iter_mut() {
         for step in steps {
-            let mut rewritten = Vec::with_capacity(records.len());
+            let mut rewritten: Vec<RecordShape> = Vec::with_capacity(records.len());
             for record in std::mem::take(records) {
-                rewritten.extend(step.apply(record)?);
+                let made = step
+                    .apply(record, rewritten.last())
+                    .map_err(|fault| fault.within(format!("transforms.{}", step.name)))?;
+                rewritten.extend(made);
             }
             *records = rewritten;
         }
@@ -86,16 +90,22 @@ pub(super) fn apply(
 }
 
 impl Step {
-    fn apply(&self, record: RecordShape) -> Result<Option<RecordShape>, Fault> {
-        let verdict =
-            self.condition.as_ref().map_or(Verdict::Applies, |condition| condition.decide(&record));
+    /// `before` is what it made of the records before this one, its last.
+    fn apply(
+        &self,
+        record: RecordShape,
+        before: Option<&RecordShape>,
+    ) -> Result<Option<RecordShape>, Fault> {
+        let verdict = match &self.condition {
+            None => Verdict::Applies,
+            Some(condition) => condition.decide(&record)?,
+        };
         match (verdict, &self.transform) {
             (Verdict::AppliesNot, _) => Ok(Some(record)),
             (Verdict::Depends(guard), Transform::Filter) => Ok(Some(filter::unless(record, guard))),
             (Verdict::Depends(_), _) => Err(Code::TransformUnfit.fault(DEPENDS)),
-            (Verdict::Applies, transform) => transform.apply(record),
+            (Verdict::Applies, transform) => transform.apply(record, before),
         }
-        .map_err(|fault| fault.within(format!("transforms.{}", self.name)))
     }
 
     /// Refuses what could never be compiled, whatever the table.
@@ -120,9 +130,13 @@ const DEPENDS: &str = "its predicate asks for a header that some rows have and o
                        can)";
 
 impl Transform {
-    fn apply(&self, record: RecordShape) -> Result<Option<RecordShape>, Fault> {
+    fn apply(
+        &self,
+        record: RecordShape,
+        before: Option<&RecordShape>,
+    ) -> Result<Option<RecordShape>, Fault> {
         match self {
-            Self::ExtractNewRecordState(unwrap) => unwrap.apply(record),
+            Self::ExtractNewRecordState(unwrap) => unwrap.apply(record, before),
             Self::RegexRouter(router) => router.apply(record).map(Some),
             Self::ReplaceField(replace) => replace.apply(record).map(Some),
             Self::Filter => Ok(None),

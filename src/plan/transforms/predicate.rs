@@ -5,9 +5,10 @@
 //! given back as a guard, never taken for either answer.
 
 use super::pattern::TopicPattern;
+use crate::error::{Code, Fault};
 use crate::plan::fingerprint::Fingerprint;
 use crate::plan::headers;
-use crate::record::{Guard, RecordShape};
+use crate::record::{Guard, RecordShape, Topic};
 
 /// A predicate, and whether its opposite is meant.
 #[derive(Clone, Debug)]
@@ -42,9 +43,12 @@ pub(super) enum Verdict {
 
 impl Condition {
     /// Decides for a record.
-    pub(super) fn decide(&self, record: &RecordShape) -> Verdict {
-        let verdict = self.predicate.decide(record);
-        if self.negate { verdict.negated() } else { verdict }
+    ///
+    /// # Errors
+    /// It asks for the topic, and that depends on the row.
+    pub(super) fn decide(&self, record: &RecordShape) -> Result<Verdict, Fault> {
+        let verdict = self.predicate.decide(record)?;
+        Ok(if self.negate { verdict.negated() } else { verdict })
     }
 
     /// Whether it asks for a header that some rows of a table have and others have not.
@@ -72,23 +76,32 @@ impl Condition {
 }
 
 impl Predicate {
-    fn decide(&self, record: &RecordShape) -> Verdict {
+    fn decide(&self, record: &RecordShape) -> Result<Verdict, Fault> {
         let decided = |yes| if yes { Verdict::Applies } else { Verdict::AppliesNot };
-        match self {
-            Self::TopicNameMatches(pattern) => decided(pattern.matches(&record.topic)),
-            Self::RecordIsTombstone => decided(record.value.is_none()),
-            Self::HasHeaderKey(name) => {
-                let mut found = record.headers.iter().filter(|header| header.name == *name);
-                match found.next().map(|header| &header.guard) {
-                    None => Verdict::AppliesNot,
-                    Some(Guard::Always) => Verdict::Applies,
-                    Some(guard) => match found.find(|header| header.guard == Guard::Always) {
-                        Some(_) => Verdict::Applies,
-                        None => Verdict::Depends(guard.clone()),
-                    },
+        Ok(match self {
+            Self::TopicNameMatches(pattern) => match &record.topic {
+                Topic::Fixed(topic) => decided(pattern.matches(topic)),
+                Topic::Routed(_) => {
+                    return Err(Code::TransformUnfit
+                        .fault("its predicate asks for the topic, which depends on the row here")
+                        .hint("Put the transform before the one that routes by a field."));
                 }
-            }
-        }
+            },
+            Self::RecordIsTombstone => decided(record.value.is_none()),
+            Self::HasHeaderKey(name) => has_header(record, name),
+        })
+    }
+}
+
+fn has_header(record: &RecordShape, name: &str) -> Verdict {
+    let mut found = record.headers.iter().filter(|header| header.name == name);
+    match found.next().map(|header| &header.guard) {
+        None => Verdict::AppliesNot,
+        Some(Guard::Always) => Verdict::Applies,
+        Some(guard) => match found.find(|header| header.guard == Guard::Always) {
+            Some(_) => Verdict::Applies,
+            None => Verdict::Depends(guard.clone()),
+        },
     }
 }
 

@@ -9,8 +9,8 @@ use crate::error::{Code, Fault};
 use crate::plan::testing::{column, compile, or, required, table, value_schema};
 use crate::plan::{BeforeUnsent, PlanSettings, TablePlan};
 use crate::record::{
-    Expression, Guard, HeaderShape, HeaderValue, Leaf, Literal, Node, RecordShape, Shape, Side,
-    Unsent,
+    Expression, Guard, HeaderShape, HeaderValue, Leaf, Literal, Node, RecordShape, Route, Shape,
+    Side, Topic, Unsent,
 };
 
 fn step(transform: Transform) -> Step {
@@ -35,11 +35,20 @@ fn unwrap_with(deletes: DeleteHandling, add_fields: &str, add_headers: &str) -> 
         deletes,
         add_fields: references(add_fields, "__"),
         add_headers: references(add_headers, "__"),
+        route_by_field: None,
     }))
 }
 
 fn unwrap(deletes: DeleteHandling) -> Step {
     unwrap_with(deletes, "", "")
+}
+
+fn routed(deletes: DeleteHandling, field: &str) -> Step {
+    let mut step = unwrap(deletes);
+    if let Transform::ExtractNewRecordState(unwrap) = &mut step.transform {
+        unwrap.route_by_field = Some(field.to_owned());
+    }
+    step
 }
 
 fn router(regex: &str, replacement: &str) -> Step {
@@ -116,7 +125,13 @@ fn outline(record: &RecordShape) -> String {
         });
         names.collect::<Vec<_>>().join(",")
     };
-    let topic = record.topic.strip_prefix("shop.public.").unwrap_or(&record.topic);
+    let topic = match &record.topic {
+        Topic::Fixed(topic) => topic.strip_prefix("shop.public.").unwrap_or(topic).to_owned(),
+        Topic::Routed(Route { by: Shape { node: Node::Value { leaf, .. }, .. }, .. }) => {
+            format!("{leaf:?}")
+        }
+        Topic::Routed(route) => panic!("{route:?}"),
+    };
     let key = record.key.as_ref().map_or_else(|| "null".to_owned(), names);
     let value = match &record.value {
         None => "-".to_owned(),
@@ -313,6 +328,55 @@ fn topics_are_replaced_where_they_match() {
     check(&plan, ChangeKind::Delete, &["item-public id envelope", "item-public id -"]);
 }
 
+/// What a text means to a record.
+fn named(record: &RecordShape, text: &str) -> Result<String, Code> {
+    let Topic::Routed(route) = &record.topic else { panic!("{record:?}") };
+    route.naming.topic(text).map_err(|fault| fault.code())
+}
+
+#[test]
+fn rows_go_where_a_column_says_and_deletes_follow_them() {
+    use ChangeKind::{Create, Delete, KeyChange};
+    let full = || TableVersion { before_image: BeforeImage::Full, ..item() };
+    let plan = plan(full(), &[routed(DeleteHandling::RewriteWithTombstone, "doc")]);
+    let row = |leaf, deleted| format!("{leaf} id id,doc,n,note,__deleted={deleted}");
+    let (before, after) = ("Before(1)", "After(1)");
+    let delete = [row(before, true), "Before(1) id -".to_owned()];
+    check(&plan, Create, &[&row(after, false)]);
+    check(&plan, Delete, &delete.each_ref().map(String::as_str));
+    check(&plan, KeyChange, &[&delete[0], &delete[1], &row(after, false)]);
+    let create = &records(&plan, Create)[0];
+    assert_eq!(named(create, "one"), Ok("one".to_owned()));
+    assert_eq!(named(create, " "), Ok("shop.public.item".to_owned()));
+    assert_eq!(named(create, "no topic"), Err(Code::SchemaIllegalName));
+    // A router behind it sees the topic that the text means.
+    let steps = [routed(DeleteHandling::Tombstone, "note"), router("(o.*)|(s.*)", "x-$1")];
+    let plan = self::plan(full(), &steps);
+    let create = &records(&plan, Create)[0];
+    assert_eq!(named(create, "one"), Ok("x-one".to_owned()));
+    assert_eq!(named(create, "two"), Ok("two".to_owned()));
+    assert_eq!(named(create, ""), Ok("x-".to_owned()));
+}
+
+#[test]
+fn a_delete_that_could_not_be_routed_is_refused_before_the_first_row() {
+    use Code::{SourceReplicaIdentity, TransformUnfit};
+    let by = |field| [routed(DeleteHandling::Tombstone, field)];
+    check_refused(item(), &by("doc"), SourceReplicaIdentity, "does not send column 'doc'");
+    check_refused(item(), &by("none"), TransformUnfit, "no column 'none'");
+    check_refused(item(), &by("n"), TransformUnfit, "no text");
+    let plan = plan(item(), &[routed(DeleteHandling::Drop, "doc")]);
+    check(&plan, ChangeKind::Update, &["After(1) id id,doc,n,note"]);
+    let full = || TableVersion { before_image: BeforeImage::Full, ..item() };
+    let asked = [routed(DeleteHandling::Drop, "doc"), only(topic("x"), step(Transform::Filter))];
+    check_refused(full(), &asked, TransformUnfit, "depends on the row");
+    let alone = [
+        not(Predicate::RecordIsTombstone, step(Transform::Filter)),
+        routed(DeleteHandling::RewriteWithTombstone, "doc"),
+    ];
+    check_refused(full(), &alone, TransformUnfit, "without its delete");
+}
+
 #[test]
 fn fields_are_left_out_and_renamed() {
     let steps = [
@@ -422,6 +486,7 @@ fn every_step_changes_the_fingerprint() {
         &[unwrap_with(Tombstone, "op", "")],
         &[unwrap_with(Tombstone, "", "op")],
         &[unwrap_with(Tombstone, "op:o", "")],
+        &[routed(Tombstone, "doc")],
         &[unwrap(Tombstone), unwrap(Tombstone)],
         &[only(Predicate::RecordIsTombstone, unwrap(Tombstone))],
         &[not(Predicate::RecordIsTombstone, unwrap(Tombstone))],
@@ -459,10 +524,19 @@ fn every_reader_of_an_unavailable_value_is_accounted_for() {
         only(has_header("__tidegate.unavailable"), step(Transform::Filter)),
     ];
     for image in [BeforeImage::Full, BeforeImage::Key(vec![0]), BeforeImage::None] {
+        let mut steps = steps.to_vec();
+        if let (BeforeImage::Full, Transform::ExtractNewRecordState(unwrap)) =
+            (&image, &mut steps[0].transform)
+        {
+            unwrap.route_by_field = Some("note".to_owned());
+        }
         let version = TableVersion { before_image: image, ..item() };
         let plan = plan(version, &steps);
         for record in plan.records() {
             let mut going_on = Vec::new();
+            if let Topic::Routed(route) = &record.topic {
+                refuses(&route.by, &mut Vec::new(), false);
+            }
             record.key.iter().for_each(|shape| refuses(shape, &mut Vec::new(), false));
             record.value.iter().for_each(|shape| refuses(shape, &mut going_on, true));
             for header in &record.headers {

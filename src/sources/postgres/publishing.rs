@@ -187,7 +187,7 @@ impl<'a, S: Services> Publishing<'a, S> {
                 first_part,
                 processed_micros: self.now_micros,
             };
-            match self.stage.write(table, &event) {
+            match self.stage.write(table, &event).await {
                 Err(fault) if fault.code() == Code::NullUnexpected => {
                     self.tables.allow_null(change.index, &fault)?;
                 }

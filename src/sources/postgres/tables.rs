@@ -272,11 +272,11 @@ impl Tables {
         &mut self,
         index: usize,
         stage: &mut Stage<S>,
-    ) -> Result<&OpenTable, Fault> {
+    ) -> Result<&mut OpenTable, Fault> {
         if !matches!(self.entry(index)?.state, State::Open(_)) {
             self.prepare(index, stage).await?;
         }
-        match &self.entry(index)?.state {
+        match &mut self.entry_mut(index)?.state {
             State::Open(table) => Ok(table),
             State::New | State::Known => Err(Code::Internal.fault("a table version is not open")),
         }
