@@ -32,7 +32,7 @@ use super::slot::{self, Standing};
 use super::status::{StatusKeeper, clock_micros};
 use super::tables::{Origin, Tables};
 use super::values::WireType;
-use super::wire::RelationId;
+use super::wire::{Lsn, RelationId};
 use crate::error::{Code, Fate, Fault};
 use crate::sources::Start;
 use crate::stage::{OffsetRecord, Services, Stage};
@@ -102,6 +102,8 @@ struct Course<'a, S> {
     stop: watch::Receiver<bool>,
     /// What offsets of this course have in common.
     template: Offset,
+    /// The end of what was published before this course began, if it goes on behind that.
+    resumed_at: Option<Lsn>,
 }
 
 impl<'a, S: Services> Course<'a, S> {
@@ -140,7 +142,7 @@ impl<'a, S: Services> Course<'a, S> {
             publication_fingerprint: 0,
         };
         let Start { committed, stop, .. } = start;
-        let course = Self { settings, stage, tables, committed, stop, template };
+        let course = Self { settings, stage, tables, committed, stop, template, resumed_at: None };
         course.follow(connection, standing, stored).await
     }
 
@@ -152,7 +154,8 @@ impl<'a, S: Services> Course<'a, S> {
     ) -> Result<(), Fault> {
         let phase = stored.as_ref().map(|offset| offset.phase);
         let offset = match phase {
-            Some(Phase::Streaming { .. }) => {
+            Some(Phase::Streaming { end }) => {
+                self.resumed_at = Some(end);
                 self.publish(true).await?;
                 self.check_half_published(stored)?
             }
@@ -312,6 +315,9 @@ impl<'a, S: Services> Course<'a, S> {
         );
         let mut decoder = Decoder::new();
         let mut publishing = Publishing::resume(self.stage, &mut self.tables, offset, end);
+        if let Some(end) = self.resumed_at {
+            publishing.fields.commit(end);
+        }
         loop {
             tokio::select! {
                 biased;

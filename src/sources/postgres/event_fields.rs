@@ -118,7 +118,7 @@ pub(super) struct Values<'a> {
 /// The values of the changing fields, kept up to date along the stream.
 #[derive(Debug, Default)]
 pub(super) struct EventFields {
-    /// The end of the last transaction that this connection finished.
+    /// The end of the last transaction, or where an earlier stream ended; `None` behind a snapshot.
     last_commit: Option<Lsn>,
     time_micros: i64,
     transaction_id: Option<i64>,
