@@ -1,5 +1,6 @@
 //! `tidegate worker`: reads its file, starts the herder, serves the REST API, and ends in order.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -151,7 +152,10 @@ fn read_connector(path: &Path) -> Result<(String, ConnectorConfig), Fault> {
 fn start_logging(config: &WorkerConfig) -> Result<(), Fault> {
     let filter = EnvFilter::try_new(&config.log_level)
         .map_err(|error| Code::ConfigInvalid.fault("log.level").caused_by(&error))?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
     let outcome = if config.log_json { builder.json().try_init() } else { builder.try_init() };
     outcome.map_err(|error| Code::Internal.fault(format!("the log cannot be started: {error}")))
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! no offset ─► publication ─► slot ─► snapshot ─► stream
 //! creating ─► drop the half-made slot ─┘
-//! snapshot ─► drop our slot, begin again ┘
+//! snapshot ─► keep our slot, read again ─┘
 //! streaming ─► compare slot and offset ─► stream
 //! ```
 //!
@@ -201,11 +201,13 @@ impl<'a, S: Services> Course<'a, S> {
         standing: Standing,
         phase: Option<Phase>,
     ) -> Result<Option<Offset>, Fault> {
-        let ours = match phase {
-            Some(Phase::Creating) => true,
-            Some(Phase::Snapshot { owns_slot, .. }) => owns_slot,
-            _ => false,
+        // rows of an interrupted snapshot are visible: only the slot that it began with has the
+        // deletes since, so the snapshot is repeated and the stream begins where the first one did
+        let began_at = match phase {
+            Some(Phase::Snapshot { consistent_point, owns_slot: true }) => Some(consistent_point),
+            _ => None,
         };
+        let ours = matches!(phase, Some(Phase::Creating));
         let premade = match standing.slot {
             Some(_) if ours => {
                 tracing::warn!(
@@ -225,6 +227,7 @@ impl<'a, S: Services> Course<'a, S> {
             tables: &mut self.tables,
             template: &self.template,
             generated,
+            began_at: began_at.filter(|_| premade.is_some()),
             stop: self.stop.clone(),
         };
         let Some(phase) = initial_snapshot::run(task, connection, premade).await? else {

@@ -35,6 +35,8 @@ pub(super) struct SnapshotTask<'a, S> {
     pub(super) template: &'a Offset,
     /// Stored generated columns are published.
     pub(super) generated: bool,
+    /// Where the slot of an interrupted snapshot of ours begins.
+    pub(super) began_at: Option<Lsn>,
     pub(super) stop: watch::Receiver<bool>,
 }
 
@@ -49,11 +51,20 @@ pub(super) async fn run<S: Services>(
     premade: Option<SlotFacts>,
 ) -> Result<Option<Phase>, Fault> {
     let mode = task.settings.snapshot_mode;
-    let owns_slot = premade.is_none() && mode != SnapshotMode::InitialOnly;
+    let owns_slot =
+        (premade.is_none() || task.began_at.is_some()) && mode != SnapshotMode::InitialOnly;
     let created = match (&premade, mode) {
         (Some(slot), SnapshotMode::NoData) => {
             slot::check_kind(slot, &task.database())?;
             return task.stream_from(slot.confirmed.unwrap_or(Lsn::ZERO)).await;
+        }
+        (Some(slot), _) if task.began_at.is_some() => {
+            slot::check_kind(slot, &task.database())?;
+            tracing::warn!(
+                slot = task.settings.slot_name,
+                "an earlier snapshot was interrupted; it is repeated, and the stream follows from where that one began"
+            );
+            task.create_slot(connection, false).await?
         }
         (Some(slot), _) => {
             slot::check_kind(slot, &task.database())?;
@@ -69,11 +80,12 @@ pub(super) async fn run<S: Services>(
     if mode == SnapshotMode::NoData {
         return task.stream_from(consistent_point).await;
     }
-    task.store(Phase::Snapshot { consistent_point, owns_slot }).await?;
+    let begin = task.began_at.unwrap_or(consistent_point);
+    task.store(Phase::Snapshot { consistent_point: begin, owns_slot }).await?;
     if !task.read_tables(&created, owns_slot).await? {
         return Ok(None);
     }
-    if !owns_slot {
+    if premade.is_some() || mode == SnapshotMode::InitialOnly {
         // Left alone, it would keep the server's log until this connection ends.
         connection.drop_slot(&created.name).await?;
     }
@@ -81,7 +93,7 @@ pub(super) async fn run<S: Services>(
         task.store(Phase::SnapshotDone { consistent_point }).await?;
         return Ok(None);
     }
-    task.stream_from(consistent_point).await
+    task.stream_from(begin).await
 }
 
 /// A row that waits to learn whether it is the last one.
@@ -150,7 +162,8 @@ impl<S: Services> SnapshotTask<'_, S> {
         let facts = self.captured(&mut session).await?;
         let generated = self.generated;
         let position = created.consistent_point;
-        let record = self.record(Phase::Snapshot { consistent_point: position, owns_slot });
+        let begin = self.began_at.unwrap_or(position);
+        let record = self.record(Phase::Snapshot { consistent_point: begin, owns_slot });
         let offset = Offset { phase: Phase::Creating, ..self.template.clone() };
         let mut publishing = Publishing::resume(self.stage, self.tables, offset, position);
         publishing.fields.begin_snapshot(position, None);
