@@ -3,7 +3,7 @@
 import threading
 import time
 
-from harness.checks import check, equal
+from harness.checks import check, equal, wait_for
 from harness.topics import Topic
 from harness.trial import Trial
 
@@ -17,14 +17,19 @@ def run(t: Trial) -> None:
     rows = t.topic("t")
     watcher = Watcher(rows, control)
     watcher.start()
-    t.sql("insert into t values (2, 2)", "alter table t add column extra text default 'd'",
-          "insert into t values (3, 3, 'three')",
-          "alter table t alter v type bigint", "insert into t values (4, 5000000000, 'four')",
-          "alter table t drop column v", "insert into t values (5, 'five')",
-          "begin; alter table t add column v text; insert into t values (6, 'six', 'v6'); commit",
-          "alter table t rename column extra to more", "update t set more = 'deux' where id = 2",
-          # Nothing that a row could show.
-          "alter table t alter more set statistics 10; create index on t (more)", "insert into t values (7, 'sept', null)")
+    for statement in (
+        "insert into t values (2, 2)", "alter table t add column extra text default 'd'",
+        "insert into t values (3, 3, 'three')",
+        "alter table t alter v type bigint", "insert into t values (4, 5000000000, 'four')",
+        "alter table t drop column v", "insert into t values (5, 'five')",
+        "begin; alter table t add column v text; insert into t values (6, 'six', 'v6'); commit",
+        "alter table t rename column extra to more", "update t set more = 'deux' where id = 2",
+        # Nothing that a row could show.
+        "alter table t alter more set statistics 10; create index on t (more)", "insert into t values (7, 'sept', null)",
+    ):
+        t.sql(statement)
+        looked = watcher.looked
+        wait_for(lambda: watcher.looked > looked, 30, "a look at the topics while they grow")
     records = t.settled_records("t")
     watcher.finish()
     equal([r.after for r in records], [
