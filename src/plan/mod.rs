@@ -52,7 +52,7 @@ pub use source_block::{SourceBlock, SourceField};
 pub use topics::{table_topic, topic_collisions};
 pub use transforms::{
     Condition, DeleteHandling, ExtractNewRecordState, FieldReference, Predicate, RegexRouter,
-    ReplaceField, Step, TopicPattern, Transform,
+    ReplaceField, Step, TopicPattern, Transform, routed_topic,
 };
 
 /// Everything that the changes of one table version become.

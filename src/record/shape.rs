@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use super::render::Render;
 use super::schema::{Literal, Schema};
-use crate::error::Fault;
 
 /// Where a value comes from when a row is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,11 +175,9 @@ impl PartialEq for Route {
 
 /// What topic a text means.
 pub trait TopicNaming: fmt::Debug + Send + Sync {
-    /// The topic's name; an empty text stands for null too.
-    ///
-    /// # Errors
-    /// It means none that a broker would accept.
-    fn topic(&self, text: &str) -> Result<String, Fault>;
+    /// The topic's name, which need not be one that a broker accepts. An empty text stands for null
+    /// too.
+    fn topic(&self, text: &str) -> String;
 }
 
 impl Topic {

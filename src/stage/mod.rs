@@ -22,7 +22,7 @@ use crate::change::{Event, TableId, TableVersion};
 use crate::convert::{Converter, Converters, Place, TableWriter, Unrouted};
 use crate::error::{Code, Fault};
 use crate::kafka::{CleanupPolicy, Sender, SizeLimits, Staged, TopicFacts, TopicList};
-use crate::plan::{ControlRecord, PlanSettings, SourceBlock, TablePlan, table_topic};
+use crate::plan::{ControlRecord, PlanSettings, SourceBlock, TablePlan, routed_topic, table_topic};
 use crate::record::{Batch, Literal, Marks, Record, RecordShape, Schema, Span, Topic};
 
 pub use crate::kafka::{OffsetRecord, TableState};
@@ -157,7 +157,7 @@ impl<S: Services> Stage<S> {
         let Routes { plan, opening } = table.routes.as_deref_mut().ok_or_else(internal)?;
         let record = plan.records().nth(unrouted.record).ok_or_else(internal)?;
         let Topic::Routed(route) = &record.topic else { return Err(internal()) };
-        let topic = route.naming.topic(&unrouted.text)?;
+        let topic = routed_topic(route, &unrouted.text)?;
         let place = self.place(&topic, record, plan, opening).await?;
         table.writer.learn(unrouted, place)
     }

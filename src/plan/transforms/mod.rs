@@ -25,10 +25,10 @@ use std::sync::Arc;
 
 use self::predicate::Verdict;
 use super::fingerprint::Fingerprint;
-use super::headers;
+use super::{headers, topics};
 use crate::change::ChangeKind;
 use crate::error::{Code, Fault};
-use crate::record::{Node, RecordShape, Schema, Shape};
+use crate::record::{Node, RecordShape, Route, Schema, Shape, Topic};
 
 pub use self::extract_new_record_state::{DeleteHandling, ExtractNewRecordState};
 pub use self::field_reference::FieldReference;
@@ -83,11 +83,30 @@ pub(super) fn apply(
             }
             *records = rewritten;
         }
-        records.iter_mut().for_each(headers::restate);
+        for record in records {
+            if let Topic::Fixed(topic) = &record.topic {
+                topics::check(topic).map_err(|fault| fault.within("transforms").hint(TOPICS))?;
+            }
+            headers::restate(record);
+        }
     }
     share_schemas(kinds);
     Ok(())
 }
+
+/// The topic that a text of a row leads to.
+///
+/// # Errors
+/// [`Code::SchemaIllegalName`]: no broker would accept its name.
+pub fn routed_topic(route: &Route, text: &str) -> Result<String, Fault> {
+    let topic = route.naming.topic(text);
+    topics::check(&topic).map_err(|fault| fault.within("transforms").hint(TOPICS))?;
+    Ok(topic)
+}
+
+const TOPICS: &str = "A topic's name has up to 249 of the characters a-z, A-Z, 0-9, ., _ and -. \
+                      Correct the value or the transforms; RegexRouter can replace what is not \
+                      legal.";
 
 impl Step {
     /// `before` is what it made of the records before this one, its last.
@@ -137,7 +156,7 @@ impl Transform {
     ) -> Result<Option<RecordShape>, Fault> {
         match self {
             Self::ExtractNewRecordState(unwrap) => unwrap.apply(record, before),
-            Self::RegexRouter(router) => router.apply(record).map(Some),
+            Self::RegexRouter(router) => Ok(Some(router.apply(record))),
             Self::ReplaceField(replace) => replace.apply(record).map(Some),
             Self::Filter => Ok(None),
         }

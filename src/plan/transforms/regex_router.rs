@@ -1,14 +1,12 @@
 //! `RegexRouter`: another topic for records whose topic is of a form.
 //!
-//! Knows no Kafka client. **Invariant:** the new name is one that a broker accepts, or refused
-//! before the first row.
+//! Knows no Kafka client. **Invariant:** a name is what Kafka Connect would make of it; whether a
+//! broker accepts it is asked when all transforms are through.
 
 use std::sync::Arc;
 
 use super::pattern::{Replacement, TopicPattern};
-use crate::error::Fault;
 use crate::plan::fingerprint::Fingerprint;
-use crate::plan::topics;
 use crate::record::{RecordShape, Route, Topic, TopicNaming};
 
 /// `org.apache.kafka.connect.transforms.RegexRouter`.
@@ -28,22 +26,19 @@ impl RegexRouter {
         Ok(Self { pattern, replacement })
     }
 
-    pub(super) fn apply(&self, record: RecordShape) -> Result<RecordShape, Fault> {
+    pub(super) fn apply(&self, record: RecordShape) -> RecordShape {
         let topic = match record.topic {
-            Topic::Fixed(topic) => Topic::Fixed(self.name(topic)?),
+            Topic::Fixed(topic) => Topic::Fixed(self.rename(topic)),
             Topic::Routed(Route { by, naming }) => {
                 let naming = Arc::new(Renamed { naming, router: self.clone() });
                 Topic::Routed(Route { by, naming })
             }
         };
-        Ok(RecordShape { topic, ..record })
+        RecordShape { topic, ..record }
     }
 
-    fn name(&self, topic: String) -> Result<String, Fault> {
-        match self.pattern.replace(&topic, &self.replacement) {
-            None => Ok(topic),
-            Some(replaced) => topics::check(&replaced).map(|()| replaced),
-        }
+    fn rename(&self, topic: String) -> String {
+        self.pattern.replace(&topic, &self.replacement).unwrap_or(topic)
     }
 
     pub(super) fn fingerprint(&self, hash: &mut Fingerprint) {
@@ -60,7 +55,7 @@ struct Renamed {
 }
 
 impl TopicNaming for Renamed {
-    fn topic(&self, text: &str) -> Result<String, Fault> {
-        self.router.name(self.naming.topic(text)?)
+    fn topic(&self, text: &str) -> String {
+        self.router.rename(self.naming.topic(text))
     }
 }

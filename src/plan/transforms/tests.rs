@@ -2,7 +2,7 @@
 
 use super::{
     Condition, DeleteHandling, ExtractNewRecordState, FieldReference, Predicate, RegexRouter,
-    ReplaceField, Step, TopicPattern, Transform,
+    ReplaceField, Step, TopicPattern, Transform, routed_topic,
 };
 use crate::change::{BeforeImage, ChangeKind, ColumnType, TableVersion};
 use crate::error::{Code, Fault};
@@ -331,7 +331,7 @@ fn topics_are_replaced_where_they_match() {
 /// What a text means to a record.
 fn named(record: &RecordShape, text: &str) -> Result<String, Code> {
     let Topic::Routed(route) = &record.topic else { panic!("{record:?}") };
-    route.naming.topic(text).map_err(|fault| fault.code())
+    routed_topic(route, text).map_err(|fault| fault.code())
 }
 
 #[test]
@@ -461,8 +461,14 @@ fn what_does_not_fit_a_table_is_refused_before_its_first_row() {
     check_refused(item(), &[twins], SchemaIllegalName, "would be called 'after'");
     let keyless = replace(Side::Key, &[], &["id"], &[]);
     check_refused(item(), &[keyless], TransformUnfit, "no field of the key");
-    check_refused(item(), &[router(".*", "a b")], SchemaIllegalName, "'a b' is no name");
-    check_refused(item(), &[router(".*", "")], SchemaIllegalName, "'' is no name");
+    for (topic, expect) in [("a b", "transforms: 'a b' is no name"), ("", "transforms: '' is no")] {
+        let fault = try_plan(item(), &[router(".*", topic)]).unwrap_err();
+        assert_eq!(fault.code(), SchemaIllegalName);
+        assert!(fault.message().starts_with(expect), "{fault}");
+        assert_eq!(fault.place().table.as_deref(), Some("public.item"));
+    }
+    // What a later step makes legal is legal.
+    plan(item(), &[router(".*", "a b"), router("(.) (.)", "$1-$2")]);
 }
 
 #[test]
