@@ -1,6 +1,6 @@
 """A partitioned table published as one: one topic, partitions made later included; a row that moves is deleted and created."""
 
-from harness.checks import equal
+from harness.checks import check, equal
 from harness.topics import replay
 from harness.trial import Trial
 
@@ -26,4 +26,15 @@ def as_leaves(t: Trial) -> None:
     equal({r.value["source"]["table"] for r in records}, {"t_01"}, "source.table")
 
 
-CASES = {"as-root": as_root, "as-leaves": as_leaves}
+def detached_leaf(t: Trial) -> None:
+    """No statement names the publication, and still a captured partition is not in it any more."""
+    connector = t.connect(publish_via_partition_root="false")
+    t.sql("insert into t values (2, '2026-01-06', 'b')")
+    t.settle()
+    t.sql("create table plain_one (id int primary key)", "alter table t detach partition t_01",
+          "insert into t_01 values (3, '2026-01-07', 'unseen')")
+    trace = connector.wait_failed("TG-E-PUBLICATION-CHANGED")
+    check("public.t_01" in trace, f"the table is named: {trace}")
+
+
+CASES = {"as-root": as_root, "as-leaves": as_leaves, "detached-leaf": detached_leaf}

@@ -102,6 +102,8 @@ struct Course<'a, S> {
     stop: watch::Receiver<bool>,
     /// What offsets of this course have in common.
     template: Offset,
+    /// The names under which the publication's rows come.
+    published: Vec<(String, String)>,
     /// The end of what was published before this course began, if it goes on behind that.
     resumed_at: Option<Lsn>,
 }
@@ -142,7 +144,16 @@ impl<'a, S: Services> Course<'a, S> {
             publication_fingerprint: 0,
         };
         let Start { committed, stop, .. } = start;
-        let course = Self { settings, stage, tables, committed, stop, template, resumed_at: None };
+        let course = Self {
+            settings,
+            stage,
+            tables,
+            committed,
+            stop,
+            template,
+            published: Vec::new(),
+            resumed_at: None,
+        };
         course.follow(connection, standing, stored).await
     }
 
@@ -262,6 +273,7 @@ impl<'a, S: Services> Course<'a, S> {
             );
         }
         self.template.publication_fingerprint = ensured.facts.fingerprint();
+        self.published = ensured.facts.names;
         Ok(ensured.facts.generated)
     }
 
@@ -315,6 +327,7 @@ impl<'a, S: Services> Course<'a, S> {
         let mut watch = PublicationWatch::start(
             Arc::clone(&self.settings),
             self.template.publication_fingerprint,
+            std::mem::take(&mut self.published),
         );
         let mut decoder = Decoder::new();
         let mut publishing = Publishing::resume(self.stage, &mut self.tables, offset, end);

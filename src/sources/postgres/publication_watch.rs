@@ -12,10 +12,10 @@ use tokio::task::JoinHandle;
 
 use super::Settings;
 use super::capture::select;
-use super::catalogue::list_relations;
+use super::catalogue::{RelationEntry, list_relations};
 use super::connection::{Connection, Purpose};
 use super::driver::combine;
-use super::publication::{check_coverage, check_definition, read_publication};
+use super::publication::{PublicationFacts, check_coverage, check_definition, read_publication};
 use crate::error::{Code, Fault};
 
 /// How often the publication is looked at.
@@ -29,8 +29,15 @@ pub(super) struct PublicationWatch {
 
 impl PublicationWatch {
     /// Begins with a publication that was found in order.
-    pub(super) fn start(settings: Arc<Settings>, fingerprint: u64) -> Self {
-        Self { join: tokio::spawn(Look { settings, fingerprint, connection: None }.run()) }
+    ///
+    /// `names`: the names under which its rows come, as `(schema, table)`.
+    pub(super) fn start(
+        settings: Arc<Settings>,
+        fingerprint: u64,
+        names: Vec<(String, String)>,
+    ) -> Self {
+        let look = Look { settings, fingerprint, names, connection: None };
+        Self { join: tokio::spawn(look.run()) }
     }
 
     /// Ends only if the publication hides something.
@@ -52,6 +59,8 @@ impl Drop for PublicationWatch {
 struct Look {
     settings: Arc<Settings>,
     fingerprint: u64,
+    /// The names under which rows came when it was last looked at.
+    names: Vec<(String, String)>,
     connection: Option<Connection>,
 }
 
@@ -91,10 +100,15 @@ impl Look {
                 ));
         };
         let fingerprint = facts.fingerprint();
-        if fingerprint == self.fingerprint {
+        if fingerprint == self.fingerprint && facts.names == self.names {
             return Ok(());
         }
         let relations = list_relations(connection).await?;
+        self.refuse_lost(&facts, &relations)?;
+        if fingerprint == self.fingerprint {
+            self.names = facts.names;
+            return Ok(());
+        }
         let selected = select(&relations, &settings.tables, settings.publish_via_partition_root);
         // tables that are gone from the catalogue are another matter
         let Ok(selection) = selected else { return Ok(()) };
@@ -102,6 +116,37 @@ impl Look {
         faults.extend(check_coverage(settings, &facts, &selection));
         combine(&faults).map_err(|fault| Code::PublicationChanged.fault(fault.to_string()))?;
         self.fingerprint = fingerprint;
+        self.names = facts.names;
         Ok(())
+    }
+
+    /// A captured table can fall out of a publication that was not altered: a partition that is
+    /// detached, a table that is moved out of a published schema. It goes on living unseen.
+    fn refuse_lost(
+        &self,
+        facts: &PublicationFacts,
+        relations: &[RelationEntry],
+    ) -> Result<(), Fault> {
+        let lost = relations.iter().find(|relation| {
+            let is = |(schema, table): &(String, String)| {
+                *schema == relation.namespace && *table == relation.name
+            };
+            self.names.iter().any(is)
+                && !facts.names.iter().any(is)
+                && self.settings.tables.captures(&relation.namespace, &relation.name)
+        });
+        let Some(table) = lost else { return Ok(()) };
+        let name = table.qualified_name();
+        let publication = &self.settings.publication_name;
+        Err(Code::PublicationChanged
+            .fault(format!(
+                "the publication \"{publication}\" does not carry \"{name}\" any more \
+                 (a partition that was detached?); what is written to it from now on is not in the stream"
+            ))
+            .at_table(name)
+            .hint(
+                "Exclude the table if it is not wanted any more; or add it to the publication, \
+                 and restart the task: what was written meanwhile is not in the stream.",
+            ))
     }
 }
