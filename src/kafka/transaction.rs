@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{Header, OwnedHeaders};
-use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, PurgeConfig};
 
 use super::boundary::TransactionLog;
-use super::client::{self, Events, Question, clock, is_purge};
+use super::client::{self, DeliveryFailure, Events, Question, clock, is_purge};
 use super::faults;
 use super::metrics::PublisherMetrics;
 use super::offsets::StoragePlace;
@@ -174,8 +174,11 @@ impl Transactions {
                 Ok(()) => return Ok(()),
                 Err(refused) => refused,
             };
-            if faults::code_of(&error) != Some(RDKafkaErrorCode::QueueFull) {
-                return Err(self.refused(&error, &back));
+            match faults::code_of(&error) {
+                Some(RDKafkaErrorCode::QueueFull) => {}
+                // The transaction failed between two records; this one is not the reason.
+                Some(RDKafkaErrorCode::State) => return Err(self.failed_before(&error)),
+                _ => return Err(self.refused(&error, &back)),
             }
             record = back;
             self.metrics.wait_for_buffer();
@@ -212,10 +215,12 @@ impl Transactions {
         if !self.events().delivery_failed() {
             return Ok(());
         }
-        let seen = self.events().seen();
-        let Some(failure) = seen.delivery else { return Ok(()) };
+        let Some(mut failure) = self.events().seen().delivery else { return Ok(()) };
         if is_purge(failure.error) {
-            let error = self.ask_for_cause(failure.error);
+            failure = self.await_culprit(failure);
+        }
+        if is_purge(failure.error) {
+            let error = self.ask_for_cause(KafkaError::MessageProduction(failure.error));
             return Err(self.fault(&error, "records were not delivered"));
         }
         if let Some((code, reason)) = self.producer.client().fatal_error() {
@@ -228,18 +233,46 @@ impl Transactions {
         Err(self.fault(&error, &attempted).at_table(topic))
     }
 
-    /// Why the client gave the transaction up and threw its records away. It cannot be committed
-    /// any more (librdkafka counts failed deliveries); asking for it makes the client say why.
-    fn ask_for_cause(&self, purge: RDKafkaErrorCode) -> KafkaError {
+    /// The transaction failed while nothing was asked of it: a record's own refusal says why, else
+    /// the client does.
+    fn failed_before(&self, state: &KafkaError) -> Fault {
+        self.poll_until(|| self.events().delivery_failed());
+        if let Err(fault) = self.check_delivery() {
+            return fault;
+        }
+        let error = self.ask_for_cause(state.clone());
+        self.fault(&error, "the transaction failed")
+    }
+
+    /// Reports come in no order: the records thrown away with a refused one may be told before it.
+    fn await_culprit(&self, purged: DeliveryFailure) -> DeliveryFailure {
+        let culprit = || self.events().seen().delivery.filter(|it| !is_purge(it.error));
+        self.poll_until(|| culprit().is_some());
+        culprit().unwrap_or(purged)
+    }
+
+    /// Lets the client report what it holds, but not for long: after some failures records stay
+    /// where they are until they are thrown away.
+    fn poll_until(&self, is_enough: impl Fn() -> bool) {
+        let deadline = clock() + SLICE;
+        while !is_enough() && self.producer.in_flight_count() > 0 && clock() < deadline {
+            self.producer.poll(TICK);
+        }
+    }
+
+    /// Why the client gave the transaction up. It cannot be committed any more; asking for it makes
+    /// the client say why, once it holds no records. `known`: what is said if it does not.
+    fn ask_for_cause(&self, known: KafkaError) -> KafkaError {
+        self.producer.purge(PurgeConfig::default().queue().inflight());
         let deadline = clock() + GRACE;
         loop {
             match self.producer.commit_transaction(SLICE) {
-                // Other records are still on their way out.
+                // Thrown away, but not yet reported.
                 Err(error) if is_retriable(&error) && clock() < deadline => {
                     self.producer.poll(TICK);
                 }
                 Err(error) => return error,
-                Ok(()) => return KafkaError::MessageProduction(purge),
+                Ok(()) => return known,
             }
         }
     }

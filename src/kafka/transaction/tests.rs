@@ -162,6 +162,23 @@ fn a_partition_that_the_coordinator_refuses_is_named() {
 }
 
 #[test]
+fn a_record_that_comes_after_the_transaction_failed_tells_why_it_failed() {
+    let bench = Bench::new(&[]);
+    let mut transactions = bench.open().unwrap();
+    bench.fail(Api::AddPartitionsToTxn, &[Reply::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED]);
+    transactions.begin().unwrap();
+    // Sent without a look at the client's events, as within one batch.
+    let record = || BaseRecord::<[u8], [u8]>::to("t").key(&b"k"[..]).payload(&b"v"[..]);
+    let fault = loop {
+        if let Err(fault) = transactions.send(record()) {
+            break fault;
+        }
+        std::thread::yield_now();
+    };
+    assert_eq!(fault.code(), Code::KafkaAuthorization, "{fault}");
+}
+
+#[test]
 fn a_transactional_id_that_may_not_be_used_is_told_at_the_start() {
     let open = |error| {
         let bench = Bench::new(&[]);
