@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use super::Settings;
 use super::capture::{Selection, select};
 use super::catalogue::list_relations;
-use super::connection::{Connection, Purpose, StreamOptions};
+use super::connection::{Connection, Purpose, ReplicationReader, StreamOptions};
 use super::decode::{Decoder, Output};
 use super::initial_snapshot::{self, SnapshotTask};
 use super::offset::{Offset, Phase};
@@ -59,7 +59,12 @@ pub async fn run<S: Services>(
         if let Err(fault) = &outcome {
             settle(&mut stage, fault).await;
         }
-        outcome
+        // the publisher commits what is complete when the queue ends
+        drop(stage);
+        match outcome? {
+            Some(Streamed { reader, status }) => status.leave(reader).await,
+            None => Ok(()),
+        }
     };
     tokio::select! {
         outcome = course => outcome,
@@ -94,6 +99,12 @@ async fn settle<S: Services>(stage: &mut Stage<S>, fault: &Fault) {
     }
 }
 
+/// A stream that ended because that was wanted.
+struct Streamed {
+    reader: ReplicationReader,
+    status: StatusKeeper,
+}
+
 struct Course<'a, S> {
     settings: Arc<Settings>,
     stage: &'a mut Stage<S>,
@@ -113,7 +124,7 @@ impl<'a, S: Services> Course<'a, S> {
         settings: Arc<Settings>,
         start: Start,
         stage: &'a mut Stage<S>,
-    ) -> Result<(), Fault> {
+    ) -> Result<Option<Streamed>, Fault> {
         let stored = start.offset.as_ref().map(|record| Offset::decode(&record.0)).transpose()?;
         if let Some(stored) = &stored
             && stored.slot != settings.slot_name
@@ -162,7 +173,7 @@ impl<'a, S: Services> Course<'a, S> {
         mut connection: Connection,
         standing: Standing,
         stored: Option<Offset>,
-    ) -> Result<(), Fault> {
+    ) -> Result<Option<Streamed>, Fault> {
         let phase = stored.as_ref().map(|offset| offset.phase);
         let offset = match phase {
             Some(Phase::Streaming { end }) => {
@@ -185,7 +196,7 @@ impl<'a, S: Services> Course<'a, S> {
                 offset
             }
         };
-        self.stream(connection, offset).await
+        self.stream(connection, offset).await.map(Some)
     }
 
     /// A transaction that was split is only finished by what began it.
@@ -308,12 +319,12 @@ impl<'a, S: Services> Course<'a, S> {
     }
 
     /// Nothing more to do until told to stop.
-    async fn idle(mut self) -> Result<(), Fault> {
+    async fn idle(mut self) -> Result<Option<Streamed>, Fault> {
         told_to_stop(&mut self.stop).await;
-        Ok(())
+        Ok(None)
     }
 
-    async fn stream(mut self, connection: Connection, offset: Offset) -> Result<(), Fault> {
+    async fn stream(mut self, connection: Connection, offset: Offset) -> Result<Streamed, Fault> {
         let Phase::Streaming { end } = offset.phase else {
             return Err(Code::Internal.fault("only a streaming offset can be streamed from"));
         };
@@ -360,8 +371,8 @@ impl<'a, S: Services> Course<'a, S> {
             }
             publishing.stage.hand_over().await?;
         }
-        // the publisher commits what is complete when the queue ends
-        publishing.stage.hand_over().await
+        publishing.stage.hand_over().await?;
+        Ok(Streamed { reader, status })
     }
 }
 

@@ -11,10 +11,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-use super::connection::ReplicationWriter;
+use super::connection::{ReplicationReader, ReplicationWriter};
 use super::offset::{Offset, Phase};
 use super::wire::{Lsn, StatusUpdate, WireTime};
-use crate::error::Fault;
+use crate::error::{Code, Fault};
 use crate::stage::OffsetRecord;
 
 /// Sends status updates until it is dropped.
@@ -22,7 +22,8 @@ use crate::stage::OffsetRecord;
 pub(super) struct StatusKeeper {
     received: Arc<AtomicU64>,
     reply: Arc<Notify>,
-    join: JoinHandle<Fault>,
+    leave: Arc<Notify>,
+    join: JoinHandle<Result<ReplicationWriter, Fault>>,
 }
 
 impl StatusKeeper {
@@ -35,15 +36,17 @@ impl StatusKeeper {
     ) -> Self {
         let received = Arc::new(AtomicU64::new(start.0));
         let reply = Arc::new(Notify::new());
+        let leave = Arc::new(Notify::new());
         let sending = Sending {
             writer,
             committed,
             received: Arc::clone(&received),
             reply: Arc::clone(&reply),
+            leave: Arc::clone(&leave),
             flushed: Lsn::ZERO,
         };
         let join = tokio::spawn(sending.run(interval));
-        Self { received, reply, join }
+        Self { received, reply, leave, join }
     }
 
     /// Everything up to here was received.
@@ -59,11 +62,28 @@ impl StatusKeeper {
     /// Ends only if the server can no longer be told.
     pub(super) async fn broken(&mut self) -> Fault {
         match (&mut self.join).await {
-            Ok(fault) => fault,
-            Err(error) => {
-                crate::error::Code::Internal.fault("the status task ended").caused_by(&error)
-            }
+            Ok(Err(fault)) => fault,
+            Ok(Ok(_writer)) => Code::Internal.fault("the status task left before it was told to"),
+            Err(error) => Code::Internal.fault("the status task ended").caused_by(&error),
         }
+    }
+
+    /// Waits for the publisher's last commit, tells the server of it, and ends the stream in
+    /// order: when this returns the slot is free, and knows everything that was published.
+    ///
+    /// # Errors
+    /// The server can no longer be told.
+    pub(super) async fn leave(mut self, mut reader: ReplicationReader) -> Result<(), Fault> {
+        self.leave.notify_one();
+        let writer = match (&mut self.join).await {
+            Ok(outcome) => outcome?,
+            Err(error) => {
+                return Err(Code::Internal.fault("the status task ended").caused_by(&error));
+            }
+        };
+        while reader.next().await?.is_some() {}
+        writer.close().await;
+        Ok(())
     }
 }
 
@@ -78,27 +98,33 @@ struct Sending {
     committed: watch::Receiver<Option<OffsetRecord>>,
     received: Arc<AtomicU64>,
     reply: Arc<Notify>,
+    leave: Arc<Notify>,
     flushed: Lsn,
 }
 
 impl Sending {
-    async fn run(mut self, interval: Duration) -> Fault {
+    async fn run(mut self, interval: Duration) -> Result<ReplicationWriter, Fault> {
         let mut tick = tokio::time::interval(interval);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut publisher_lives = true;
-        loop {
+        let (mut publisher_lives, mut is_leaving) = (true, false);
+        while publisher_lives || !is_leaving {
             let is_due = tokio::select! {
                 changed = self.committed.changed(), if publisher_lives => {
                     publisher_lives = changed.is_ok();
                     false
                 }
                 () = self.reply.notified() => false,
+                () = self.leave.notified() => {
+                    is_leaving = true;
+                    false
+                }
                 _ = tick.tick() => true,
             };
-            if let Err(fault) = self.send(is_due).await {
-                return fault;
-            }
+            self.send(is_due).await?;
         }
+        tracing::info!(position = %self.flushed, "the stream ends; all before this is in Kafka");
+        self.writer.finish().await?;
+        Ok(self.writer)
     }
 
     /// `ask`: the server is to answer, as a sign of life and of how far it has read its log.

@@ -135,7 +135,7 @@ async fn changes_stream_until_we_stop_and_the_slot_keeps_what_we_confirmed() {
         reply_requested: true,
     };
     stream.send_status(&update).await.expect("sent");
-    stream.stop(Duration::from_secs(10)).await.expect("stopped");
+    super::leave(stream).await;
     let mut connection =
         Connection::open(&database.settings, Purpose::Replication).await.expect("open");
     let sql =

@@ -10,6 +10,7 @@ mod snapshot;
 use std::time::Duration;
 
 use tidegate::config::Secret;
+use tidegate::sources::postgres::connection::ReplicationStream;
 use tidegate::sources::postgres::{
     ConnectionSettings, PublicationAutocreate, Settings, SnapshotMode, SslMode, TableFilter,
 };
@@ -48,6 +49,14 @@ impl Database {
         drop(self.client);
         drop_database(&self.admin, &self.settings.database).await;
     }
+}
+
+/// Ends a stream in order.
+async fn leave(stream: ReplicationStream) {
+    let (mut reader, mut writer) = stream.into_split();
+    writer.finish().await.expect("told");
+    while reader.next().await.expect("an end").is_some() {}
+    writer.close().await;
 }
 
 async fn drop_database(admin: &Client, name: &str) {

@@ -277,7 +277,7 @@ async fn slots_that_cannot_be_taken_up_are_told() {
         let reader = Connection::open(name, Purpose::Replication).await.expect("open");
         let stream = reader.start_replication(slot, start, &options).await.expect("started");
         assert_eq!(faults(&wanted).await, expect);
-        stream.stop(std::time::Duration::from_secs(10)).await.expect("stopped");
+        super::leave(stream).await;
     }
     database.remove().await;
 }

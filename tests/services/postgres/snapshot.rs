@@ -277,12 +277,11 @@ async fn a_slot_that_is_in_use_is_waited_for() {
     settings.slot_max_retries = 1_000;
     settings.slot_retry_delay = Duration::from_millis(10);
     let waiting = open().await;
-    let (outcome, stopped) = tokio::join!(
+    let (outcome, ()) = tokio::join!(
         tidegate::sources::postgres::slot::attach(waiting, &settings, start, &options),
-        stream.stop(Duration::from_secs(10)),
+        super::leave(stream),
     );
-    stopped.expect("stopped");
-    outcome.expect("attached").stop(Duration::from_secs(10)).await.expect("stopped");
+    super::leave(outcome.expect("attached")).await;
     database.remove().await;
 }
 
@@ -307,6 +306,6 @@ async fn a_temporary_slot_lives_until_its_session_drops_it() {
     let kept = read_slot(&mut connection, "tidegate_test_temporary_b").await.expect("read");
     assert!(gone.is_none());
     assert!(kept.expect("still there").restart.is_some());
-    stream.stop(Duration::from_secs(10)).await.expect("stopped");
+    super::leave(stream).await;
     database.remove().await;
 }

@@ -6,8 +6,6 @@
 //! **Invariants:** a notice that changes are being left out ends the stream with a fault; the end
 //! of the stream is `None` only if we asked for it; both halves may be cancelled at any await.
 
-use std::time::Duration;
-
 use bytes::BufMut;
 use postgres_protocol::message::frontend;
 use tokio::io::{AsyncRead, AsyncWrite, ReadHalf, WriteHalf};
@@ -136,22 +134,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ReplicationStream<S> {
     /// The two directions, to be used by different tasks.
     pub fn into_split(self) -> (ReplicationReader<S>, ReplicationWriter<S>) {
         (self.reader, self.writer)
-    }
-
-    /// Ends the stream in order and closes the connection. The server may first have to finish a
-    /// transaction that it is sending; after `patience` the connection is closed all the same.
-    ///
-    /// # Errors
-    /// The stream ended with a fault before the server agreed.
-    pub async fn stop(mut self, patience: Duration) -> Result<(), Fault> {
-        let orderly = async {
-            self.writer.finish().await?;
-            while self.reader.next().await?.is_some() {}
-            Ok(())
-        };
-        let outcome = tokio::time::timeout(patience, orderly).await.unwrap_or(Ok(()));
-        self.writer.close().await;
-        outcome
     }
 }
 

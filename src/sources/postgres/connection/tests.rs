@@ -426,6 +426,7 @@ async fn payloads_pass_and_status_goes_while_nobody_reads() {
 #[tokio::test]
 async fn orderly_stop_outlasts_the_rest_of_a_transaction() {
     let (stream, mut server) = streaming().await;
+    let (mut reader, mut writer) = stream.into_split();
     let serve = async {
         assert_eq!(server.receive().await.0, b'c');
         server.send(b'c', b"").await;
@@ -435,8 +436,12 @@ async fn orderly_stop_outlasts_the_rest_of_a_transaction() {
         server.send(b'Z', b"I").await;
         assert_eq!(server.receive().await.0, b'X');
     };
-    let (outcome, ()) = tokio::join!(stream.stop(Duration::from_secs(60)), serve);
-    outcome.expect("stopped");
+    let leave = async {
+        writer.finish().await.expect("told");
+        while reader.next().await.expect("an end").is_some() {}
+        writer.close().await;
+    };
+    tokio::join!(leave, serve);
 }
 
 async fn check_end(serve: impl AsyncFnOnce(&mut Server), expect: Code) -> Fault {
