@@ -20,12 +20,21 @@ pub enum ChangeKind {
     Delete,
     /// All rows of the table went at once.
     Truncate,
+    /// An application wrote a message into the log; no row changed.
+    Message,
 }
 
 impl ChangeKind {
     /// All kinds, in the order of their discriminants.
-    pub const ALL: [Self; 6] =
-        [Self::Read, Self::Create, Self::Update, Self::KeyChange, Self::Delete, Self::Truncate];
+    pub const ALL: [Self; 7] = [
+        Self::Read,
+        Self::Create,
+        Self::Update,
+        Self::KeyChange,
+        Self::Delete,
+        Self::Truncate,
+        Self::Message,
+    ];
 }
 
 /// One cell of a row image.

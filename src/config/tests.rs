@@ -290,7 +290,7 @@ fn misspelt_values_are_answered_on_their_key() {
              no_data, never; did you mean initial?",
             "TG-E-CONFIG-INVALID: decimal.handling.mode 'strng': must be one of precise, double, \
              string; did you mean string?",
-            "TG-E-CONFIG-INVALID: skipped.operations 'x': must be one of none, c, u, d, t",
+            "TG-E-CONFIG-INVALID: skipped.operations 'x': must be one of none, c, u, d, t, m",
             "TG-E-CONFIG-INVALID: table.include.list 'public.(t_a': public.(t_a is not a regular \
              expression: unclosed group",
             "TG-E-CONFIG-INVALID: tasks.max 'two': must be a 32-bit whole number",

@@ -95,6 +95,14 @@ enum Id {
     Apart,
 }
 
+impl Converters {
+    /// What writes structs where these cannot, see [`Converter::for_structs`].
+    #[must_use]
+    pub const fn for_structs(self) -> Self {
+        Self { key: self.key.for_structs(), value: self.value.for_structs(), headers: self.headers }
+    }
+}
+
 impl DecimalFormat {
     const fn style(self) -> Json {
         match self {

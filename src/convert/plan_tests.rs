@@ -79,6 +79,7 @@ fn source() -> SourceBlock {
     SourceBlock {
         schema: Arc::new(Schema::new(Kind::Struct(fields)).named("test.Source", Some(1))),
         fields: vec![SourceField::Event { index: 0, render: Render::ClockMillis }],
+        connector: "test".to_owned(),
         position_header: "position".to_owned(),
     }
 }

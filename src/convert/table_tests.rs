@@ -99,7 +99,7 @@ impl Table {
             identity: "default".to_owned(),
             comment: None,
         };
-        let mut kinds = [const { Vec::new() }; 6];
+        let mut kinds = ChangeKind::ALL.map(|_| Vec::new());
         kinds[kind as usize] = records;
         TablePlan { version: Arc::new(version), kinds }
     }

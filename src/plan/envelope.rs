@@ -123,7 +123,7 @@ fn needs_own_type(columns: &[PublishedColumn], known: &[usize]) -> bool {
 }
 
 /// Debezium's block of transaction metadata; part of every envelope, filled in or not.
-fn transaction_block() -> Schema {
+pub(super) fn transaction_block() -> Schema {
     Schema::new(Kind::Struct(vec![
         field("id", Arc::new(Schema::new(Kind::String))),
         field("total_order", Arc::new(Schema::new(Kind::Int64))),

@@ -28,8 +28,8 @@ pub(super) const OLD_KEY: &str = "__debezium.oldkey";
 pub(super) struct Headers<'a> {
     /// Whether there are any beyond Debezium's.
     pub(super) extensions: Extensions,
-    /// The number of the table version.
-    pub(super) epoch: u64,
+    /// The number of the table version, if there is a table.
+    pub(super) epoch: Option<u64>,
     /// The key of the header with the position of the change's transaction.
     pub(super) position: &'a str,
 }
@@ -58,8 +58,9 @@ impl Headers<'_> {
             return headers;
         }
         let text = |leaf| HeaderValue::Expression(Expression::Text(leaf));
+        let epoch = self.epoch.map(|epoch| HeaderValue::Constant(epoch.to_string()));
+        headers.extend(epoch.map(|epoch| always(EPOCH, epoch)));
         headers.extend([
-            always(EPOCH, HeaderValue::Constant(self.epoch.to_string())),
             always(self.position, text(Leaf::CommitPosition)),
             always(SEQUENCE, text(Leaf::Sequence)),
             always(PART, HeaderValue::Expression(Expression::Part)),

@@ -16,6 +16,7 @@ mod fingerprint;
 mod headers;
 mod key;
 mod literal;
+mod message;
 mod names;
 mod placeholder;
 mod records;
@@ -42,6 +43,7 @@ use crate::record::RecordShape;
 
 pub use crate::record::Side;
 pub use control::{ControlOrigin, ControlRecord, Provenance, control_record};
+pub use message::message_plan;
 pub use names::NameAdjustment;
 pub use placeholder::Placeholder;
 pub use settings::{

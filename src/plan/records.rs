@@ -61,7 +61,7 @@ pub(super) fn compile(
         envelope: &envelope,
         headers: Headers {
             extensions: settings.extensions,
-            epoch: version.epoch,
+            epoch: Some(version.epoch),
             position: &source.position_header,
         },
     };
@@ -124,6 +124,8 @@ impl Compiler<'_> {
             ChangeKind::Update | ChangeKind::KeyChange => Some(Operation::Update),
             ChangeKind::Delete => Some(Operation::Delete),
             ChangeKind::Truncate => Some(Operation::Truncate),
+            // A table has none; they have a plan of their own.
+            ChangeKind::Message => return Vec::new(),
         };
         if operation.is_some_and(|operation| self.settings.skipped.contains(operation)) {
             return Vec::new();
@@ -142,6 +144,7 @@ impl Compiler<'_> {
             }
             ChangeKind::Delete => self.delete(None),
             ChangeKind::Truncate => vec![self.truncate()],
+            ChangeKind::Message => Vec::new(),
         }
     }
 

@@ -16,6 +16,8 @@ pub struct SourceBlock {
     pub schema: Arc<Schema>,
     /// Where each of its fields comes from, in its order.
     pub fields: Vec<SourceField>,
+    /// The source's name among sources: the part of schema names that is the source's.
+    pub connector: String,
     /// The key of the header that carries the position of a change's transaction.
     pub position_header: String,
 }

@@ -111,6 +111,7 @@ pub(crate) fn source_block() -> SourceBlock {
             SourceField::Table,
             SourceField::Event { index: 0, render: Render::ClockMillis },
         ],
+        connector: "test".to_owned(),
         position_header: "__tidegate.position".to_owned(),
     }
 }

@@ -22,7 +22,9 @@ use crate::change::{Event, TableId, TableVersion};
 use crate::convert::{Converter, Converters, Place, TableWriter, Unrouted};
 use crate::error::{Code, Fault};
 use crate::kafka::{CleanupPolicy, Sender, SizeLimits, Staged, TopicFacts, TopicList};
-use crate::plan::{ControlRecord, PlanSettings, SourceBlock, TablePlan, routed_topic, table_topic};
+use crate::plan::{
+    ControlRecord, PlanSettings, SourceBlock, TablePlan, message_plan, routed_topic, table_topic,
+};
 use crate::record::{Batch, Literal, Marks, Record, RecordShape, Schema, Span, Topic};
 
 pub use crate::kafka::{OffsetRecord, TableState};
@@ -132,7 +134,29 @@ impl<S: Services> Stage<S> {
     async fn open_version(&mut self, version: Arc<TableVersion>) -> Result<OpenTable, Fault> {
         self.claim_topic(&version.table)?;
         let plan = TablePlan::compile(version, &self.settings.plan, &self.settings.source)?;
-        let mut opening = Opening::default();
+        self.open_plan(plan, self.settings.converters).await
+    }
+
+    /// Makes messages of applications ready to be written, as changes of the kind
+    /// [`ChangeKind::Message`](crate::change::ChangeKind::Message). What is complete is handed over
+    /// first, for this may wait.
+    ///
+    /// # Errors
+    /// They cannot be published so, or registry or broker refuse.
+    pub async fn open_messages(&mut self) -> Result<OpenTable, Fault> {
+        self.hand_over().await?;
+        let plan = message_plan(&self.settings.plan, &self.settings.source)?;
+        let table = plan.version.table.to_string();
+        let converters = self.settings.converters.for_structs();
+        self.open_plan(plan, converters).await.map_err(|fault| fault.at_table(table))
+    }
+
+    async fn open_plan(
+        &mut self,
+        plan: TablePlan,
+        converters: Converters,
+    ) -> Result<OpenTable, Fault> {
+        let mut opening = Opening::new(converters);
         let mut places = Vec::new();
         for record in plan.records() {
             places.push(match &record.topic {
@@ -140,7 +164,7 @@ impl<S: Services> Stage<S> {
                 Topic::Routed(_) => None,
             });
         }
-        let writer = TableWriter::new(&plan, &self.settings.converters, &places)?;
+        let writer = TableWriter::new(&plan, &opening.converters, &places)?;
         let has_routes = places.contains(&None);
         Ok(OpenTable { writer, routes: has_routes.then(|| Box::new(Routes { plan, opening })) })
     }
@@ -205,7 +229,7 @@ impl<S: Services> Stage<S> {
             *id = match opening.schema_id(topic, side, &shape.schema) {
                 Some(known) => known,
                 None => {
-                    let converter = self.converter(side);
+                    let converter = opening.converter(side);
                     let new = self.schema_id(converter, name, side, &shape.schema).await?;
                     opening.keep_schema_id(topic, side, &shape.schema, new);
                     new

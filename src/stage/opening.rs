@@ -5,16 +5,32 @@
 
 use std::sync::Arc;
 
+use crate::convert::{Converter, Converters};
 use crate::record::{Schema, Side, TopicId};
 
 /// The answers so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Opening {
+    /// What writes the records.
+    pub(super) converters: Converters,
     topics: Vec<(String, TopicId)>,
     ids: Vec<(TopicId, Side, Arc<Schema>, Option<u32>)>,
 }
 
 impl Opening {
+    /// Nothing was asked yet.
+    pub(super) const fn new(converters: Converters) -> Self {
+        Self { converters, topics: Vec::new(), ids: Vec::new() }
+    }
+
+    /// What writes one side of the records.
+    pub(super) const fn converter(&self, side: Side) -> Converter {
+        match side {
+            Side::Key => self.converters.key,
+            Side::Value => self.converters.value,
+        }
+    }
+
     /// A topic that was seen to.
     pub(super) fn topic(&self, name: &str) -> Option<TopicId> {
         self.topics.iter().find(|(known, _)| known == name).map(|(_, id)| *id)

@@ -124,6 +124,7 @@ impl Scribe<'_> {
             ChangeKind::KeyChange => "key change",
             ChangeKind::Delete => "delete",
             ChangeKind::Truncate => "truncate",
+            ChangeKind::Message => "message",
         };
         let image = |cells| image(change.row, cells);
         let before = change.row.before.map(|cells| image(cells) + " → ").unwrap_or_default();

@@ -51,13 +51,14 @@ keys! {
         TOMBSTONES "tombstones.on.delete" Boolean ("true") Medium
             "Whether a delete is followed by a record without value, so that log compaction can forget the key.";
         SKIPPED_OPERATIONS "skipped.operations" List ("none") Medium
-            "Operations for which nothing is published: c, u, d, t, or none. Debezium's default is t; here nothing is left out unless told."
+            "Operations for which nothing is published: c, u, d, t, m (logical decoding messages, which Debezium cannot skip), or none. Debezium's default is t; here nothing is left out unless told."
             Rule::EachOf(&[
                 Choice::of("none"),
                 Choice::of("c"),
                 Choice::of("u"),
                 Choice::of("d"),
                 Choice::of("t"),
+                Choice::of("m"),
             ]);
         ENVELOPE_EXTENSIONS "envelope.extensions" String ("headers") Medium
             "Where that is said for which Debezium's envelope has no place (columns that were not sent, the table version, the position): in headers, or nowhere."

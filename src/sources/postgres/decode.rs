@@ -451,6 +451,12 @@ impl Session {
         self.described = Described::default();
         let sequence = match message.transactional {
             true => self.state.count("a transactional message")?,
+            // Outside protocol 2's blocks a transaction is sent in one piece, after its commit;
+            // the position behind such a message rests on that.
+            false if matches!(self.state, State::Open { .. }) => {
+                let text = "a message of no transaction came inside one";
+                return Err(self.state.misplaced(text));
+            }
             false => 0,
         };
         Ok(Output::Message(MessageOutput {

@@ -22,11 +22,13 @@ use super::catalogue::list_relations;
 use super::connection::{Connection, Purpose, ReplicationReader, StreamOptions};
 use super::decode::{Decoder, Output};
 use super::initial_snapshot::{self, SnapshotTask};
+use super::messages::{MessageFilter, Messages};
 use super::offset::{Offset, Phase};
 use super::preflight;
 use super::publication;
 use super::publication_watch::PublicationWatch;
 use super::publishing::Publishing;
+use super::session::ServerVersion;
 use super::settings::SnapshotMode;
 use super::slot::{self, Standing};
 use super::status::{StatusKeeper, clock_micros};
@@ -34,6 +36,7 @@ use super::tables::{Origin, Tables};
 use super::values::WireType;
 use super::wire::{Lsn, RelationId};
 use crate::error::{Code, Fate, Fault};
+use crate::plan::Operation;
 use crate::sources::Start;
 use crate::stage::{OffsetRecord, Services, Stage};
 
@@ -151,7 +154,7 @@ impl<'a, S: Services> Course<'a, S> {
             nonce: nonce(),
             phase: Phase::Creating,
             inside: None,
-            settings_fingerprint: stage.plan_settings().fingerprint(),
+            settings_fingerprint: settings.messages.mix(stage.plan_settings().fingerprint()),
             publication_fingerprint: 0,
         };
         let Start { committed, stop, .. } = start;
@@ -324,12 +327,19 @@ impl<'a, S: Services> Course<'a, S> {
         Ok(None)
     }
 
+    /// Whether the server is asked for messages: it can, and somebody may want them.
+    fn wants_messages(&self, version: ServerVersion) -> Result<bool, Fault> {
+        self.settings.messages.check(version)?;
+        let skipped = self.stage.plan_settings().skipped.contains(Operation::Message);
+        Ok(!skipped && MessageFilter::are_sent_by(version))
+    }
+
     async fn stream(mut self, connection: Connection, offset: Offset) -> Result<Streamed, Fault> {
         let Phase::Streaming { end } = offset.phase else {
             return Err(Code::Internal.fault("only a streaming offset can be streamed from"));
         };
-        let options =
-            StreamOptions { publication: &self.settings.publication_name, messages: false };
+        let messages = self.wants_messages(connection.version())?;
+        let options = StreamOptions { publication: &self.settings.publication_name, messages };
         let stream = slot::attach(connection, &self.settings, end, &options).await?;
         tracing::info!(slot = self.settings.slot_name, position = %end, "streaming");
         let (mut reader, writer) = stream.into_split();
@@ -342,6 +352,7 @@ impl<'a, S: Services> Course<'a, S> {
         );
         let mut decoder = Decoder::new();
         let mut publishing = Publishing::resume(self.stage, &mut self.tables, offset, end);
+        publishing.messages = Messages::new(self.settings.messages.clone());
         if let Some(end) = self.resumed_at {
             publishing.fields.commit(end);
         }

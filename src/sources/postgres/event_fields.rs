@@ -25,6 +25,8 @@ const POSITION: usize = 4;
 const ORIGIN: usize = 5;
 const ORIGIN_POSITION: usize = 6;
 
+/// The source's name in envelopes and schema names.
+const CONNECTOR: &str = "postgresql";
 /// Header that carries the commit position of a record's transaction.
 const POSITION_HEADER: &str = "__tidegate.commit_lsn";
 
@@ -74,7 +76,7 @@ pub fn source_block(name: &str, database: &str) -> SourceBlock {
         .default_value(Some(Literal::String("false".to_owned())));
     let fields = [
         ("version", text(), constant(env!("CARGO_PKG_VERSION"))),
-        ("connector", text(), constant("postgresql")),
+        ("connector", text(), constant(CONNECTOR)),
         ("name", text(), constant(name)),
         ("ts_ms", long(), event(TIME, Render::ClockMillis)),
         ("snapshot", snapshot, event(SNAPSHOT, Render::Text)),
@@ -102,6 +104,7 @@ pub fn source_block(name: &str, database: &str) -> SourceBlock {
                 .named("io.debezium.connector.postgresql.Source", Some(1)),
         ),
         fields: sources,
+        connector: CONNECTOR.to_owned(),
         position_header: POSITION_HEADER.to_owned(),
     }
 }
@@ -146,6 +149,16 @@ impl EventFields {
     /// The transaction ended here.
     pub(super) const fn commit(&mut self, end: Lsn) {
         self.last_commit = Some(end);
+    }
+
+    /// A message that belongs to no transaction ends here. The server does not say when it was
+    /// written.
+    pub(super) fn message(&mut self, end: Lsn, now_micros: i64) {
+        self.time_micros = now_micros;
+        self.transaction_id = None;
+        self.origin = None;
+        self.last_commit = Some(end);
+        self.set_commit_position(end);
     }
 
     /// A snapshot begins that shows the database at this position.

@@ -5,11 +5,12 @@
 
 use std::path::PathBuf;
 
+use super::messages::MessageFilter;
 use super::settings::{
     ConnectionSettings, PublicationAutocreate, Settings, SnapshotMode, SslMode, TableFilter,
 };
 use crate::config::keys::keys;
-use crate::config::{Choice, Rejection, Rule, Table, Values};
+use crate::config::{Choice, KeyDef, Rejection, Rule, Table, Values};
 use crate::error::Code;
 
 /// Every table of this source, in the order of display.
@@ -128,6 +129,12 @@ keys! {
             ]);
         VIA_ROOT "publish.via.partition.root" Boolean ("false") Medium
             "Whether a publication that is created publishes rows of partitions under the partitioned table's name.";
+        MESSAGE_INCLUDE "message.prefix.include.list" List () Medium
+            "Regular expressions for the prefixes of those logical decoding messages (pg_logical_emit_message) that are published; each must fit the whole prefix. Without it all are, from PostgreSQL 14 on; skipped.operations=m leaves them out."
+            Rule::Patterns;
+        MESSAGE_EXCLUDE "message.prefix.exclude.list" List () Medium
+            "Regular expressions for the prefixes of those that are not."
+            Rule::Patterns;
         STATUS_INTERVAL "status.update.interval.ms" Int ("10000") Low
             "How often the server is told what it may forget."
             Rule::AtLeast(1);
@@ -158,7 +165,6 @@ keys! {
             ]);
         "internal.create.slot.command.timeout" Long ("90")
             "creating a slot waits for as long as running transactions make it";
-        "message.prefix.exclude.list" List () "logical decoding messages are not published";
     }
     refused {
         "flush.lsn.source" Boolean ("true") "a slot that is never told would keep the server's log for ever";
@@ -169,7 +175,6 @@ keys! {
         "slot.stream.params" String () "the parameters of the stream are fixed";
         "replica.identity.autoset.values" String () "the worker does not alter tables; use ALTER TABLE … REPLICA IDENTITY";
         "xmin.fetch.interval.ms" Long ("0") "source.xmin is not filled";
-        "message.prefix.include.list" List () "logical decoding messages are not published yet";
     }
 }
 
@@ -271,6 +276,7 @@ pub fn parse(values: &mut Values<'_>, connector: &str) -> Settings {
                 ("never", SnapshotMode::NoData),
             ],
         ),
+        messages: messages(values),
         tables: tables(values),
         status_interval: values.millis(&STATUS_INTERVAL),
         slot_max_retries: values.number(&SLOT_MAX_RETRIES),
@@ -321,13 +327,23 @@ fn application_name(connector: &str) -> String {
         .collect()
 }
 
-fn tables(values: &mut Values<'_>) -> TableFilter {
-    for (include, exclude) in [(&SCHEMA_INCLUDE, &SCHEMA_EXCLUDE), (&TABLE_INCLUDE, &TABLE_EXCLUDE)]
-    {
-        if values.is_given(include) && values.is_given(exclude) {
-            values.fault(exclude, format!("cannot be given together with {}", include.name));
-        }
+fn messages(values: &mut Values<'_>) -> MessageFilter {
+    refuse_both(values, &MESSAGE_INCLUDE, &MESSAGE_EXCLUDE);
+    MessageFilter {
+        include: values.patterns(&MESSAGE_INCLUDE),
+        exclude: values.patterns(&MESSAGE_EXCLUDE),
     }
+}
+
+fn refuse_both(values: &mut Values<'_>, include: &'static KeyDef, exclude: &'static KeyDef) {
+    if values.is_given(include) && values.is_given(exclude) {
+        values.fault(exclude, format!("cannot be given together with {}", include.name));
+    }
+}
+
+fn tables(values: &mut Values<'_>) -> TableFilter {
+    refuse_both(values, &SCHEMA_INCLUDE, &SCHEMA_EXCLUDE);
+    refuse_both(values, &TABLE_INCLUDE, &TABLE_EXCLUDE);
     TableFilter {
         schema_include: values.patterns(&SCHEMA_INCLUDE),
         schema_exclude: values.patterns(&SCHEMA_EXCLUDE),

@@ -19,6 +19,7 @@ pub mod identity;
 pub mod table_version;
 mod state;
 mod tables;
+mod messages;
 mod event_fields;
 mod publishing;
 pub mod publication;
@@ -33,6 +34,7 @@ pub mod values;
 
 pub use driver::run;
 pub use event_fields::source_block;
+pub use messages::MessageFilter;
 pub use preflight::check;
 pub use preview::versions;
 pub use settings::{

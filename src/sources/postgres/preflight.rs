@@ -43,6 +43,7 @@ async fn examine(
 ) -> Result<(), Fault> {
     let server = read_server(control).await?;
     faults.extend(server.faults(control.version()));
+    faults.extend(settings.messages.check(control.version()).err());
     let slot = read_slot(control, &settings.slot_name).await?;
     faults.extend(server.headroom(slot.as_ref()));
     if server.has_free_sender() {

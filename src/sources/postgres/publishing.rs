@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 
-use super::decode::{CommitOutput, Output, RowChange, Transaction, TruncateOutput};
+use super::decode::{CommitOutput, MessageOutput, Output, RowChange, Transaction, TruncateOutput};
 use super::event_fields::{EventFields, SnapshotMarker};
+use super::messages::Messages;
 use super::offset::{Inside, Offset, Phase};
 use super::tables::{Place, Tables};
 use super::wire::Lsn;
@@ -34,6 +35,8 @@ pub(super) struct Publishing<'a, S> {
     pub(super) stage: &'a mut Stage<S>,
     pub(super) tables: &'a mut Tables,
     pub(super) fields: EventFields,
+    /// What becomes of messages.
+    pub(super) messages: Messages,
     /// The clock as it was when the socket was last waited for, microseconds since the epoch.
     pub(super) now_micros: i64,
     /// Where the stream stands.
@@ -62,6 +65,7 @@ impl<'a, S: Services> Publishing<'a, S> {
             stage,
             tables,
             fields: EventFields::default(),
+            messages: Messages::default(),
             now_micros: 0,
             end,
             resume: end,
@@ -94,10 +98,9 @@ impl<'a, S: Services> Publishing<'a, S> {
                 self.idle_at(keepalive.wal_end);
                 Ok(())
             }
-            Output::Relation { .. }
-            | Output::RelationRepeated { .. }
-            | Output::Message(_)
-            | Output::Ignored => Ok(()),
+            Output::Message(message) if message.transactional => self.message(&message).await,
+            Output::Message(message) => self.lone_message(&message).await,
+            Output::Relation { .. } | Output::RelationRepeated { .. } | Output::Ignored => Ok(()),
         }
     }
 
@@ -111,6 +114,9 @@ impl<'a, S: Services> Publishing<'a, S> {
     fn begin(&mut self, transaction: &Transaction) {
         self.commit = transaction.commit_lsn;
         self.fields.begin(transaction);
+        if self.inside.is_some_and(|inside| inside.commit < transaction.commit_lsn) {
+            self.inside = None;
+        }
         self.held = self.inside.filter(|inside| inside.commit == transaction.commit_lsn);
         self.mode = match self.held {
             _ if transaction.commit_lsn < self.resume => Mode::Discard,
@@ -124,7 +130,8 @@ impl<'a, S: Services> Publishing<'a, S> {
     fn idle_at(&mut self, position: Lsn) {
         if self.mode == Mode::Between && position > self.end {
             self.end = position;
-            let record = self.record(None);
+            // what Kafka holds of a transaction that comes again stays said until it has come
+            let record = self.record(self.inside);
             self.stage.mark(record);
         }
     }
@@ -197,6 +204,53 @@ impl<'a, S: Services> Publishing<'a, S> {
         Err(Code::Internal.fault("a null is refused by a nullable column"))
     }
 
+    /// A message of the open transaction.
+    async fn message(&mut self, message: &MessageOutput<'_>) -> Result<(), Fault> {
+        if self.is_published(message.sequence) || !self.messages.wants(message.prefix) {
+            return Ok(());
+        }
+        self.write_message(message).await?;
+        self.spill_if_full(message.sequence).await
+    }
+
+    /// A message that belongs to no transaction: it stands in the log by itself, and the stream
+    /// shows it between those transactions whose commits are before and behind it. So it is a
+    /// whole of its own, with a position after it, at which the server goes on behind it: it asks
+    /// of messages what it asks of commits, whether their record begins before the position.
+    async fn lone_message(&mut self, message: &MessageOutput<'_>) -> Result<(), Fault> {
+        if message.lsn <= self.resume {
+            return Ok(());
+        }
+        let is_wanted = self.messages.wants(message.prefix);
+        let before = self.record(self.inside);
+        self.fields.message(message.lsn, self.now_micros);
+        if is_wanted {
+            self.write_message(message).await?;
+        }
+        self.end = self.end.max(message.lsn);
+        let end = self.record(self.inside);
+        if is_wanted {
+            return self.stage.commit(before, end).await;
+        }
+        self.stage.mark(end);
+        Ok(())
+    }
+
+    async fn write_message(&mut self, message: &MessageOutput<'_>) -> Result<(), Fault> {
+        let (table, row) = self.messages.prepare(message, self.stage).await?;
+        let fields = self.fields.values(message.lsn, SnapshotMarker::Streamed);
+        let event = Event {
+            kind: ChangeKind::Message,
+            row,
+            source: &fields.values,
+            commit_position: fields.commit_position,
+            sequence: message.sequence,
+            first_part: 0,
+            processed_micros: self.now_micros,
+        };
+        self.stage.write(table, &event).await
+    }
+
     async fn spill_if_full(&mut self, sequence: u64) -> Result<(), Fault> {
         if self.stage.is_full() {
             let before = self.record(self.held);
@@ -215,6 +269,9 @@ impl<'a, S: Services> Publishing<'a, S> {
         }
         let held = self.held.take();
         let before = self.record(held);
+        if self.inside.is_some_and(|inside| inside.commit <= commit.commit_lsn) {
+            self.inside = None;
+        }
         self.end = commit.end_lsn;
         let end = self.record(None);
         self.stage.commit(before, end).await

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use regex::Regex;
 
+use super::messages::MessageFilter;
 use crate::config::Secret;
 
 /// Everything that the source needs to know.
@@ -23,6 +24,8 @@ pub struct Settings {
     pub publish_via_partition_root: bool,
     /// `snapshot.mode`.
     pub snapshot_mode: SnapshotMode,
+    /// Which messages are published.
+    pub messages: MessageFilter,
     /// Which tables are captured.
     pub tables: TableFilter,
     /// `status.update.interval.ms`.

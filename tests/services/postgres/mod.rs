@@ -12,7 +12,8 @@ use std::time::Duration;
 use tidegate::config::Secret;
 use tidegate::sources::postgres::connection::ReplicationStream;
 use tidegate::sources::postgres::{
-    ConnectionSettings, PublicationAutocreate, Settings, SnapshotMode, SslMode, TableFilter,
+    ConnectionSettings, MessageFilter, PublicationAutocreate, Settings, SnapshotMode, SslMode,
+    TableFilter,
 };
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, NoTls};
@@ -115,6 +116,7 @@ fn source_settings(connection: &ConnectionSettings, slot: &str, publication: &st
         slot_name: slot.to_owned(),
         publication_name: publication.to_owned(),
         publication_autocreate: PublicationAutocreate::Filtered,
+        messages: MessageFilter::default(),
         publish_via_partition_root: false,
         snapshot_mode: SnapshotMode::Initial,
         tables: TableFilter::default(),

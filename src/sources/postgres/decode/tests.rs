@@ -176,14 +176,20 @@ fn descriptions_are_not_numbered_but_every_change_is() {
     stream.check(update(1, None, ROW), "Update 5 #2");
     stream.check(delete(2, b'K', KEY), "ignored");
     stream.check(truncate(0, &[2]), "ignored");
-    stream.check(logical(false, 50, "p", "c"), "message #0");
     stream.check(logical(true, 50, "p", "c"), "message #5");
     stream.check(truncate(0, &[2, 1]), "truncate 1 #6");
     stream.check(relation(2, "u", b'd', ID_V), "repeated 2");
     stream.check(delete(1, b'K', KEY), "Delete 5 #7");
     stream.check(commit(100, 120), "commit of 7");
+    stream.check(logical(false, 150, "p", "c"), "message #0");
     stream.check(begin(200, 8), "begin");
     stream.check(insert(1, ROW), "Create 5 #1");
+}
+
+#[test]
+fn a_message_of_no_transaction_stands_between_two() {
+    let mut stream = Stream::open();
+    stream.check(logical(false, 50, "p", "c"), "TG-E-PROTOCOL-UNEXPECTED at 0/64#0");
 }
 
 #[test]

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::*;
 use crate::config::Secret;
-use crate::sources::postgres::{ConnectionSettings, SnapshotMode, SslMode, TableFilter};
+use crate::sources::postgres::{
+    ConnectionSettings, MessageFilter, SnapshotMode, SslMode, TableFilter,
+};
 
 fn settings(mode: PublicationAutocreate, via_root: bool) -> Settings {
     let limit = Duration::from_secs(1);
@@ -27,6 +29,7 @@ fn settings(mode: PublicationAutocreate, via_root: bool) -> Settings {
         slot_name: "s".to_owned(),
         publication_name: "p".to_owned(),
         publication_autocreate: mode,
+        messages: MessageFilter::default(),
         publish_via_partition_root: via_root,
         snapshot_mode: SnapshotMode::Initial,
         tables: TableFilter::default(),
