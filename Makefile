@@ -1,6 +1,6 @@
 # Everything a developer needs; `make` alone explains it.
 # Variables: PG=13…18 (another PostgreSQL than Debian's), KAFKA_BROKERS=3, STACK_PG_PORT, STACK_KAFKA_PORT,
-# STACK_REGISTRY_PORT, STACK_DIR; see integration/README.md.
+# STACK_REGISTRY_PORT, STACK_DIR; see integration/README.md. For bench: W, PAIRS, OPPONENTS, SCALE, TABLES.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -9,7 +9,7 @@ SHELL := /bin/bash
 STACK := PYTHONPATH=integration python3 -m stack
 NO_SERVICES := env -u TIDEGATE_TEST_PG -u TIDEGATE_TEST_KAFKA -u TIDEGATE_TEST_REGISTRY
 
-.PHONY: help up down status logs build check test test-full demo clean clean-stack
+.PHONY: help up down status logs build check test test-full demo bench bench-quick clean clean-stack
 
 help: ## this text
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,19 @@ demo: ## a table's changes on their way from PostgreSQL to Kafka, on your termin
 	@$(STACK) up
 	@cargo build --quiet
 	@integration/demo
+
+BENCH = benches/run $(if $(W),--workloads $(W)) $(if $(PAIRS),--pairs $(PAIRS)) $(if $(OPPONENTS),--opponents $(OPPONENTS)) \
+	$(if $(SCALE),--scale $(SCALE)) $(if $(TABLES),--tables $(TABLES))
+
+bench: ## measure against PostgreSQL's reader and Debezium, about an hour (W=W1,W3 PAIRS=5 OPPONENTS=recvlogical SCALE=0.5)
+	@integration/stack/prerequisites build
+	@integration/stack/prerequisites services
+	@$(BENCH)
+
+bench-quick: ## the same in a few minutes: backlogs of narrow and wide rows, latency
+	@integration/stack/prerequisites build
+	@integration/stack/prerequisites services
+	@$(BENCH) --quick
 
 clean-stack: ## stop the services and delete their data; downloads are kept
 	@$(STACK) clean

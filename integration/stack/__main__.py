@@ -23,7 +23,9 @@ def parts() -> list:
 
 def known() -> list:
     """What any earlier `up` may have started, with whatever choice of version or number."""
-    return [*(Postgres(major) for major in ["", *VERSIONS]), Kafka(1), Kafka(3), Registry()]
+    # The benchmark's server is stopped by the benchmark, unless that was killed.
+    servers = [*(Postgres(major) for major in ["", *VERSIONS]), Postgres(name="postgres-bench")]
+    return [*servers, Kafka(1), Kafka(3), Registry()]
 
 
 def up() -> None:
