@@ -5,7 +5,7 @@
 //! ```text
 //! sources → change → plan → record → convert → kafka      the data
 //! cli → rest → herder → worker                            the control
-//! config, registry, error                                 what both need
+//! config, registry, observe, error                        what both need
 //! ```
 //!
 //! `ARCHITECTURE.md` has the map and the rules; `tests/it/imports.rs` holds them.
@@ -23,6 +23,8 @@ pub mod record;
 pub mod convert;
 pub mod registry;
 pub mod kafka;
+
+pub mod observe;
 
 pub mod config;
 pub mod error;

@@ -45,6 +45,7 @@ impl WorkerCommand {
         let listeners = bind(&config.listeners).await?;
         let store = Store::open(&config.directory)?;
         let worker = Worker::new(Arc::clone(&config));
+        let observer = worker.observer();
         let (cluster_sender, cluster) = watch::channel(None);
         tokio::spawn(worker.clone().learn_cluster_id(cluster_sender));
         let herder = Arc::new(Standalone::open(Arc::new(worker), store)?);
@@ -59,7 +60,8 @@ impl WorkerCommand {
             version = identity.version,
             "worker started"
         );
-        let app = router(Api { herder: Arc::clone(&herder), identity: Arc::new(identity) });
+        let app =
+            router(Api { herder: Arc::clone(&herder), identity: Arc::new(identity), observer });
         let (stop, stopped) = watch::channel(false);
         let mut servers = tokio::task::JoinSet::new();
         for listener in listeners {

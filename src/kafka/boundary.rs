@@ -31,6 +31,8 @@ pub(super) trait TransactionLog {
     fn commit(&mut self, offset: &OffsetRecord) -> Result<(), Fault>;
     /// Withdraws the open transaction.
     fn abort(&mut self) -> Result<(), Fault>;
+    /// The source transactions that end in this empty batch were committed with earlier ones.
+    fn already_visible(&mut self, _batch: &Batch) {}
 }
 
 /// What is open at Kafka.
@@ -112,6 +114,7 @@ impl<L: TransactionLog> Boundaries<L> {
         let spare = match staged {
             Staged::Records { batch, offset, complete } => {
                 if complete && self.is_idle() && batch.is_empty() {
+                    self.log.already_visible(&batch);
                     self.marker = Some(offset);
                 } else {
                     self.records(&batch, offset, complete, now)?;

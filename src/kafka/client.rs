@@ -7,7 +7,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rdkafka::client::ClientContext;
 use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
@@ -41,6 +41,16 @@ const RECENT: Duration = Duration::from_secs(30);
 #[expect(clippy::disallowed_methods, reason = "the publisher's thread is a driver")]
 pub(super) fn clock() -> Instant {
     Instant::now()
+}
+
+/// The wall clock, microseconds since the epoch; only for what is counted.
+#[expect(clippy::disallowed_methods, reason = "the publisher's thread is a driver")]
+pub(super) fn wall_clock_micros() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .ok()
+        .and_then(|since| i64::try_from(since.as_micros()).ok())
+        .unwrap_or(0)
 }
 
 /// What a client reported beside its answers.

@@ -9,7 +9,6 @@ mod boundary;
 mod client;
 mod cluster;
 mod faults;
-mod metrics;
 pub mod murmur2;
 pub mod offsets;
 mod properties;
@@ -23,7 +22,6 @@ mod transaction;
 
 pub use client::validate;
 pub use cluster::cluster_id;
-pub use metrics::PublisherMetrics;
 pub use offsets::Stored;
 pub use properties::{ClientKind, ClientProperties, PropertyFault};
 pub use publisher::Publisher;

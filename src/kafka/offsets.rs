@@ -18,7 +18,6 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use super::boundary::TransactionLog as _;
 use super::client::{self, Events, clock};
 use super::faults;
-use super::metrics::PublisherMetrics;
 use super::murmur2;
 use super::queue::{OffsetRecord, TableState};
 use super::settings::KafkaSettings;
@@ -26,6 +25,7 @@ use super::topic_list::TopicList;
 use super::topics::{Topics, blocking};
 use super::transaction::Transactions;
 use crate::error::{Code, Fault};
+use crate::observe::PublisherMetrics;
 
 /// How much of the partition's end is searched for the offset, step by step, before all of it.
 const TAILS: [i64; 2] = [1_000, 50_000];

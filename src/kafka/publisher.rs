@@ -14,7 +14,6 @@ use tokio::sync::{oneshot, watch};
 
 use super::boundary::Boundaries;
 use super::client::clock;
-use super::metrics::PublisherMetrics;
 use super::offsets::{self, StoragePlace, Stored};
 use super::queue::{OffsetRecord, Received, Receiver};
 use super::settings::KafkaSettings;
@@ -22,6 +21,7 @@ use super::topic_list::TopicList;
 use super::topics::{Topics, blocking};
 use super::transaction::Transactions;
 use crate::error::{Code, Fault};
+use crate::observe::PublisherMetrics;
 
 /// A running publisher. Dropping it stops the thread at once and leaves what is open to be
 /// aborted; dropping the queue's sender lets it finish.
@@ -42,7 +42,8 @@ impl fmt::Debug for Publisher {
 
 impl Publisher {
     /// Sees that the internal topics exist, takes the transactional id over (every older producer
-    /// with it is fenced off) and begins to publish what comes through the queue.
+    /// with it is fenced off) and begins to publish what comes through the queue; counts what it
+    /// does.
     ///
     /// # Errors
     /// The cluster does not answer, refuses access, or the properties are wrong.
@@ -50,6 +51,7 @@ impl Publisher {
         settings: &KafkaSettings,
         topics: TopicList,
         queue: Receiver,
+        metrics: Arc<PublisherMetrics>,
     ) -> Result<Self, Fault> {
         let admin = Topics::connect(settings).await?;
         let place = StoragePlace::ensure(settings, &admin).await?;
@@ -57,7 +59,7 @@ impl Publisher {
         let (ready_sender, ready) = oneshot::channel();
         let (outcome_sender, outcome) = oneshot::channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let metrics = Arc::new(PublisherMetrics::default());
+        metrics.queue_limit.set_len(queue.limit());
         let work = Work {
             settings: settings.clone(),
             topics,
@@ -139,7 +141,8 @@ struct Work {
 impl Work {
     fn run(self, ready: oneshot::Sender<Result<(), Fault>>) -> Result<(), Fault> {
         let Self { settings, topics, mut queue, place, committed, stop, metrics } = self;
-        let transactions = match Transactions::open(&settings, topics, place, stop, metrics) {
+        let counts = Arc::clone(&metrics);
+        let transactions = match Transactions::open(&settings, topics, place, stop, counts) {
             Ok(transactions) => transactions,
             Err(fault) => {
                 drop(ready.send(Err(fault.clone())));
@@ -151,17 +154,25 @@ impl Work {
         let timeout = settings.transaction_timeout();
         let mut boundaries =
             Boundaries::new(transactions, settings.boundaries.clone(), timeout, committed);
-        let outcome = publish(&mut boundaries, &mut queue);
+        let outcome = publish(&mut boundaries, &mut queue, &metrics);
         if outcome.is_err() {
             boundaries.log().give_up();
         }
+        metrics.queue_bytes.set(0);
+        metrics.forget_open();
         outcome
     }
 }
 
-fn publish(boundaries: &mut Boundaries<Transactions>, queue: &mut Receiver) -> Result<(), Fault> {
+fn publish(
+    boundaries: &mut Boundaries<Transactions>,
+    queue: &mut Receiver,
+    metrics: &PublisherMetrics,
+) -> Result<(), Fault> {
     loop {
-        match queue.recv_timeout(boundaries.patience(clock())) {
+        let received = queue.recv_timeout(boundaries.patience(clock()));
+        metrics.queue_bytes.set_len(queue.bytes_in_flight());
+        match received {
             Received::Staged(staged) => {
                 if let Some(batch) = boundaries.take(staged, clock())? {
                     queue.recycle(batch);

@@ -221,6 +221,16 @@ impl Drop for Permit<'_> {
 }
 
 impl Receiver {
+    /// How many bytes may be in flight.
+    pub fn limit(&self) -> usize {
+        self.shared.limit as usize
+    }
+
+    /// Bytes in the queue, the item that is being published included.
+    pub fn bytes_in_flight(&self) -> usize {
+        self.shared.in_flight.load(Ordering::Relaxed)
+    }
+
     /// The next item; waits at most for `timeout`.
     pub fn recv_timeout(&mut self, timeout: Duration) -> Received {
         self.release_held();

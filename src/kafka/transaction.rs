@@ -14,14 +14,14 @@ use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, PurgeConfig};
 
 use super::boundary::TransactionLog;
-use super::client::{self, DeliveryFailure, Events, Question, clock, is_purge};
+use super::client::{self, DeliveryFailure, Events, Question, clock, is_purge, wall_clock_micros};
 use super::faults;
-use super::metrics::PublisherMetrics;
 use super::offsets::StoragePlace;
 use super::queue::{OffsetRecord, TableState};
 use super::settings::KafkaSettings;
 use super::topic_list::TopicList;
 use crate::error::{Code, Fault};
+use crate::observe::{PublisherMetrics, TopicMetrics};
 use crate::record::{Batch, Record};
 
 /// How long one look at the client's events lasts while something is waited for.
@@ -46,6 +46,42 @@ pub(super) struct Transactions {
     opened: Option<Instant>,
     stop: Arc<AtomicBool>,
     metrics: Arc<PublisherMetrics>,
+    open: OpenCounts,
+}
+
+/// What becomes visible with the open transaction.
+#[derive(Default)]
+struct OpenCounts {
+    topics: Vec<TopicCounts>,
+    /// When its source transactions were committed there.
+    commits: Vec<i64>,
+}
+
+#[derive(Default)]
+struct TopicCounts {
+    records: u64,
+    bytes: u64,
+    /// Fetched with the first record.
+    total: Option<Arc<TopicMetrics>>,
+}
+
+impl OpenCounts {
+    fn add(&mut self, index: usize, bytes: usize) {
+        if self.topics.len() <= index {
+            self.topics.resize_with(index + 1, TopicCounts::default);
+        }
+        if let Some(topic) = self.topics.get_mut(index) {
+            topic.records += 1;
+            topic.bytes += bytes as u64;
+        }
+    }
+
+    fn forget(&mut self) {
+        self.commits.clear();
+        for topic in &mut self.topics {
+            (topic.records, topic.bytes) = (0, 0);
+        }
+    }
 }
 
 impl Transactions {
@@ -71,7 +107,9 @@ impl Transactions {
             opened: None,
             stop,
             metrics,
+            open: OpenCounts::default(),
         };
+        this.metrics.forget_open();
         this.init(settings)?;
         Ok(this)
     }
@@ -121,6 +159,8 @@ impl Transactions {
     /// Withdraws what is open, as far as it is possible in a short time; the next producer with
     /// this id does it otherwise.
     pub(super) fn give_up(&mut self) {
+        self.open.forget();
+        self.metrics.forget_open();
         if self.opened.take().is_none() || self.producer.client().fatal_error().is_some() {
             return;
         }
@@ -164,7 +204,9 @@ impl Transactions {
         base.payload = record.value.map(|span| batch.bytes(span));
         base.partition = record.partition;
         base.headers = headers(batch, record)?;
-        self.send(base)
+        self.send(base)?;
+        self.open.add(index, batch.size_of(record));
+        Ok(())
     }
 
     /// Hands a record to the client; waits while its buffer is full.
@@ -353,7 +395,9 @@ impl TransactionLog for Transactions {
         for record in batch.records() {
             self.send_record(batch, record)?;
         }
-        self.metrics.produced(batch.records().len(), batch.byte_len());
+        let since = batch.commits().first().copied();
+        self.metrics.produced(batch.records().len(), batch.byte_len(), since);
+        self.open.commits.extend_from_slice(batch.commits());
         self.producer.poll(Duration::ZERO);
         self.check_delivery()
     }
@@ -382,6 +426,10 @@ impl TransactionLog for Transactions {
     fn abort(&mut self) -> Result<(), Fault> {
         self.give_up();
         Ok(())
+    }
+
+    fn already_visible(&mut self, batch: &Batch) {
+        self.metrics.delivered(batch.commits(), wall_clock_micros());
     }
 }
 
@@ -413,9 +461,23 @@ impl Transactions {
             self.check_stop()?;
             self.check_age()?;
         }
-        self.opened = None;
-        self.metrics.committed();
+        let open_for = self.opened.take().map(|opened| clock() - opened);
+        self.metrics.committed(open_for.unwrap_or_default());
+        self.count_visible();
         Ok(())
+    }
+
+    /// What was open is visible now.
+    fn count_visible(&mut self) {
+        self.metrics.delivered(&self.open.commits, wall_clock_micros());
+        for (counts, name) in self.open.topics.iter_mut().zip(&self.topics) {
+            if counts.records > 0 {
+                let total = counts.total.get_or_insert_with(|| self.metrics.topic(name));
+                total.records.add(counts.records);
+                total.bytes.add(counts.bytes);
+            }
+        }
+        self.open.forget();
     }
 }
 

@@ -85,6 +85,7 @@ pub struct Batch {
     arena: Vec<u8>,
     records: Vec<Record>,
     headers: Vec<Header>,
+    commits: Vec<i64>,
 }
 
 impl Batch {
@@ -135,6 +136,17 @@ impl Batch {
         self.headers.get(record.headers.clone()).unwrap_or_default()
     }
 
+    /// Notes that a source transaction ends here that was committed there at this time
+    /// (microseconds since the epoch).
+    pub fn push_commit(&mut self, micros: i64) {
+        self.commits.push(micros);
+    }
+
+    /// When the source transactions that end in this batch were committed, in order.
+    pub fn commits(&self) -> &[i64] {
+        &self.commits
+    }
+
     /// The bytes of a span.
     pub fn bytes(&self, span: Span) -> &[u8] {
         self.arena.get(span.start..span.end).unwrap_or_default()
@@ -160,6 +172,7 @@ impl Batch {
         self.arena.capacity()
             + self.records.capacity() * size_of::<Record>()
             + self.headers.capacity() * size_of::<Header>()
+            + self.commits.capacity() * size_of::<i64>()
     }
 
     /// Whether it has no records.
@@ -174,12 +187,14 @@ impl Batch {
         self.records.truncate(marks.records);
     }
 
-    /// Takes out everything since the marks as a batch of its own; what came before stays.
+    /// Takes out everything since the marks as a batch of its own; what came before stays, and so
+    /// do the ends of transactions, which are before any marks that are of use.
     #[must_use]
     pub fn split_off(&mut self, mark: Marks) -> Self {
         let shift =
             |span: Span| Span { start: span.start - mark.arena, end: span.end - mark.arena };
         Self {
+            commits: Vec::new(),
             arena: self.arena.split_off(mark.arena.min(self.arena.len())),
             headers: self
                 .headers
@@ -207,6 +222,7 @@ impl Batch {
     /// Empties it and keeps the memory.
     pub fn clear(&mut self) {
         self.truncate(Marks::default());
+        self.commits.clear();
     }
 }
 

@@ -25,6 +25,7 @@ use tokio::time::Instant;
 use super::outcome::{Outcome, judge};
 use super::settings::{Address, Authentication, Settings};
 use crate::error::{Code, Fault};
+use crate::observe::{RegistryMetrics, RegistryOutcome};
 
 /// A registry. Clones share one cache.
 #[derive(Clone)]
@@ -37,6 +38,7 @@ struct Inner {
     texts: Mutex<HashMap<u32, Arc<str>>>,
     waiters: AtomicUsize,
     waiting: watch::Sender<Option<Waiting>>,
+    metrics: Arc<RegistryMetrics>,
 }
 
 /// A subject and the SHA-256 of a schema's text.
@@ -66,6 +68,14 @@ impl Registry {
     /// # Errors
     /// [`Code::ConfigInvalid`] if there is no address or none that a client can be made for.
     pub fn new(settings: Settings) -> Result<Self, Fault> {
+        Self::counting(settings, Arc::default())
+    }
+
+    /// The same, and counts its requests.
+    ///
+    /// # Errors
+    /// As for [`Registry::new`].
+    pub fn counting(settings: Settings, metrics: Arc<RegistryMetrics>) -> Result<Self, Fault> {
         if settings.addresses.is_empty() {
             return Err(Code::ConfigInvalid.fault("the Avro converter needs schema.registry.url"));
         }
@@ -81,6 +91,7 @@ impl Registry {
             texts: Mutex::default(),
             waiters: AtomicUsize::new(0),
             waiting: watch::Sender::new(None),
+            metrics,
         })))
     }
 
@@ -175,6 +186,7 @@ impl Registry {
             tracing::warn!(attempts, milliseconds, what, cause, "waiting for the schema registry");
             patience.get_or_insert_with(|| Patience::new(&self.0)).show(attempts, &what, cause);
             tokio::time::sleep(pause).await;
+            self.0.metrics.retry();
             delay = (delay * 2).min(settings.longest_delay);
         }
         Err(Code::RegistryUnreachable.fault(format!("no answer from the registry for {what}")))
@@ -184,12 +196,17 @@ impl Registry {
     async fn attempt(&self, request: Request<'_>, what: &str) -> Result<RegisteredSchema, Outcome> {
         let mut causes = Vec::new();
         for (address, endpoint) in &self.0.endpoints {
-            match request.send(endpoint).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => match judge(&error, what) {
-                    Outcome::Refused(fault) => return Err(Outcome::Refused(fault)),
-                    Outcome::Again(cause) => causes.push(format!("{address}: {cause}")),
-                },
+            let began = Instant::now();
+            let answer = request.send(endpoint).await.map_err(|error| judge(&error, what));
+            let outcome = match &answer {
+                Ok(_) => RegistryOutcome::Answered,
+                Err(Outcome::Refused(_)) => RegistryOutcome::Refused,
+                Err(Outcome::Again(_)) => RegistryOutcome::Failed,
+            };
+            self.0.metrics.request(outcome, began.elapsed());
+            match answer {
+                Err(Outcome::Again(cause)) => causes.push(format!("{address}: {cause}")),
+                settled => return settled,
             }
         }
         Err(Outcome::Again(causes.join("; ")))

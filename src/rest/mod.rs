@@ -6,6 +6,7 @@
 mod answers;
 mod body;
 mod connectors;
+mod metrics;
 mod plugins;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post, put};
 
 use crate::herder::Standalone;
+use crate::observe::Observer;
 
 pub use answers::ApiError;
 
@@ -28,6 +30,8 @@ pub struct Api {
     pub herder: Arc<Standalone>,
     /// Who this worker is.
     pub identity: Arc<Identity>,
+    /// What is counted.
+    pub observer: Observer,
 }
 
 /// Who this worker is.
@@ -77,6 +81,8 @@ pub fn router(api: Api) -> Router {
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "HTTP 405 Method Not Allowed")
         })
         .layer(middleware::from_fn(negotiate))
+        // not JSON, so behind the negotiation
+        .route("/metrics", get(metrics::show))
         .with_state(api)
 }
 

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use crate::change::TableVersion;
 use crate::config::{Table, Values};
 use crate::error::{Code, Fault};
+use crate::observe::{Group, SourceMetrics};
 use crate::plan::SourceBlock;
 use crate::stage::{OffsetRecord, Services, Stage, TableState};
 
@@ -28,6 +29,8 @@ pub struct SourceClass {
     pub tables: &'static [&'static Table],
     /// Reads them for the connector of a name.
     pub parse: fn(&mut Values<'_>, &str) -> SourceSettings,
+    /// The metrics that only this source has.
+    pub metrics: &'static Group,
 }
 
 /// Every source.
@@ -37,6 +40,7 @@ pub const CLASSES: &[SourceClass] = &[SourceClass {
     parse: |values, connector| {
         SourceSettings::Postgres(Box::new(postgres::keys::parse(values, connector)))
     },
+    metrics: postgres::METRICS,
 }];
 
 /// What a source is given to begin with.
@@ -50,6 +54,8 @@ pub struct Start {
     pub committed: watch::Receiver<Option<OffsetRecord>>,
     /// Turns true when the source has to end.
     pub stop: watch::Receiver<bool>,
+    /// Where it shows what it does.
+    pub metrics: Arc<SourceMetrics>,
 }
 
 impl SourceSettings {
@@ -103,6 +109,28 @@ impl SourceSettings {
                 let settings = Arc::new((**settings).clone());
                 Box::pin(postgres::run(settings, start, stage)).await
             }
+        }
+    }
+
+    /// Looks at the source's health again and again, whether changes are read or not. Never ends.
+    /// `caught_up` is told times before which everything that was committed has been confirmed.
+    pub async fn watch_health(
+        &self,
+        connector: &str,
+        metrics: &SourceMetrics,
+        caught_up: &(dyn Fn(i64) + Send + Sync),
+    ) {
+        match self {
+            Self::Postgres(settings) => {
+                Box::pin(postgres::watch_health(settings, connector, metrics, caught_up)).await;
+            }
+        }
+    }
+
+    /// What Debezium's metrics call this kind of source.
+    pub const fn plugin(&self) -> &'static str {
+        match self {
+            Self::Postgres(_) => postgres::METRICS_PLUGIN,
         }
     }
 

@@ -22,6 +22,7 @@ use crate::change::{Event, TableId, TableVersion};
 use crate::convert::{Converter, Converters, Place, TableWriter, Unrouted};
 use crate::error::{Code, Fault};
 use crate::kafka::{CleanupPolicy, Sender, SizeLimits, Staged, TopicFacts, TopicList};
+use crate::observe::{StageMetrics, TableMetrics};
 use crate::plan::{
     ControlRecord, PlanSettings, SourceBlock, TablePlan, message_plan, routed_topic, table_topic,
 };
@@ -48,12 +49,15 @@ pub struct StageSettings {
     pub hand_over_bytes: usize,
     /// How large a record may be.
     pub sizes: SizeLimits,
+    /// What is counted.
+    pub metrics: Arc<StageMetrics>,
 }
 
 /// A table version that is ready for rows.
 #[derive(Debug)]
 pub struct OpenTable {
     writer: TableWriter,
+    metrics: Arc<TableMetrics>,
     /// What is needed to learn topics that depend on rows; `None`: there are none.
     routes: Option<Box<Routes>>,
 }
@@ -79,6 +83,7 @@ pub struct Stage<S> {
     /// Control records of the open transaction.
     control: Control,
     open: OpenTransaction,
+    counts: OpenCounts,
     /// Which table each topic is named after.
     owners: HashMap<String, TableId>,
 }
@@ -87,6 +92,16 @@ pub struct Stage<S> {
 struct Control {
     batch: Batch,
     states: Vec<TableState>,
+}
+
+/// What is counted of the open transaction.
+#[derive(Debug, Default)]
+struct OpenCounts {
+    changes: u64,
+    /// Bytes that were handed over.
+    spilled: u64,
+    /// When the last change was processed.
+    processed_micros: i64,
 }
 
 /// The transaction that is being read.
@@ -111,6 +126,7 @@ impl<S: Services> Stage<S> {
             reached: None,
             control: Control::default(),
             open: OpenTransaction::Staged,
+            counts: OpenCounts::default(),
             owners: HashMap::new(),
         }
     }
@@ -156,6 +172,8 @@ impl<S: Services> Stage<S> {
         plan: TablePlan,
         converters: Converters,
     ) -> Result<OpenTable, Fault> {
+        let table = &plan.version.table;
+        let metrics = self.settings.metrics.table(&table.namespace, &table.name);
         let mut opening = Opening::new(converters);
         let mut places = Vec::new();
         for record in plan.records() {
@@ -166,7 +184,11 @@ impl<S: Services> Stage<S> {
         }
         let writer = TableWriter::new(&plan, &opening.converters, &places)?;
         let has_routes = places.contains(&None);
-        Ok(OpenTable { writer, routes: has_routes.then(|| Box::new(Routes { plan, opening })) })
+        Ok(OpenTable {
+            writer,
+            metrics,
+            routes: has_routes.then(|| Box::new(Routes { plan, opening })),
+        })
     }
 
     /// Finds out where a text leads, and sees to the topic. What is complete is handed over first,
@@ -313,6 +335,10 @@ impl<S: Services> Stage<S> {
                 .await
                 .map_err(|fault| table.writer.locate(fault, event))?;
         }
+        table.metrics.count(event);
+        self.counts.changes += 1;
+        self.counts.processed_micros = event.processed_micros;
+        self.settings.metrics.staged_bytes.set_len(self.batch.byte_len());
         Ok(())
     }
 
@@ -350,21 +376,29 @@ impl<S: Services> Stage<S> {
         self.hand_over().await?;
         self.send_control(&before).await?;
         self.open = OpenTransaction::Spilled;
+        self.counts.spilled += self.batch.byte_len() as u64;
         let batch = std::mem::take(&mut self.batch);
         self.complete = Marks::default();
         self.send(Staged::Records { batch, offset: inside, complete: false }).await
     }
 
     /// Ends the open transaction; `end` is the position after it, `before` the one before it with
-    /// its control records out.
+    /// its control records out. `committed_micros`: when the source committed it; `None` for rows
+    /// that no transaction of the source brought now, as a snapshot's.
     ///
     /// # Errors
     /// The publisher has ended.
-    pub async fn commit(&mut self, before: OffsetRecord, end: OffsetRecord) -> Result<(), Fault> {
+    pub async fn commit(
+        &mut self,
+        before: OffsetRecord,
+        end: OffsetRecord,
+        committed_micros: Option<i64>,
+    ) -> Result<(), Fault> {
         if !self.control.states.is_empty() {
             self.hand_over().await?;
             self.send_control(&before).await?;
         }
+        self.count_transaction(committed_micros);
         let spilled = self.open == OpenTransaction::Spilled;
         self.open = OpenTransaction::Staged;
         self.complete = self.batch.marks();
@@ -374,6 +408,21 @@ impl<S: Services> Stage<S> {
             return self.send_complete(true).await;
         }
         Ok(())
+    }
+
+    fn count_transaction(&mut self, committed_micros: Option<i64>) {
+        let OpenCounts { changes, spilled, processed_micros } = std::mem::take(&mut self.counts);
+        if changes == 0 {
+            return;
+        }
+        let metrics = &self.settings.metrics;
+        metrics.last_change.set(processed_micros);
+        if let Some(committed_micros) = committed_micros {
+            let staged = self.batch.byte_len() - self.complete.bytes();
+            metrics.transaction_changes.observe(changes);
+            metrics.transaction_bytes.observe(spilled + staged as u64);
+            self.batch.push_commit(committed_micros);
+        }
     }
 
     /// Moves on without records (a keepalive, or a transaction that was published before).
@@ -440,12 +489,18 @@ impl<S: Services> Stage<S> {
     /// The publisher has ended.
     pub async fn fail(&mut self, fault: Fault) -> Result<(), Fault> {
         self.batch.truncate(self.complete);
+        self.counts = OpenCounts::default();
         self.control = Control::default();
         self.hand_over().await?;
         self.send(Staged::Fault(fault)).await
     }
 
     async fn send(&self, item: Staged) -> Result<(), Fault> {
+        let metrics = &self.settings.metrics;
+        if let Staged::Records { batch, .. } = &item {
+            metrics.records.add(batch.records().len() as u64);
+        }
+        metrics.staged_bytes.set_len(self.batch.byte_len());
         self.queue.send(item).await.map_err(|_closed| publisher_ended())
     }
 }

@@ -68,6 +68,7 @@ async fn open_with(
         sizes: SizeLimits::unlimited(),
         stage_bytes,
         hand_over_bytes: stage_bytes,
+        metrics: Arc::default(),
     };
     let (sender, queue) = channel(1 << 20);
     let outside = Outside { facts: facts(policy), asked: Vec::new() };
@@ -101,7 +102,7 @@ impl Bench {
     }
 
     async fn commit(&mut self, end: &str) {
-        self.stage.commit(at("before"), at(end)).await.unwrap();
+        self.stage.commit(at("before"), at(end), Some(5)).await.unwrap();
     }
 
     /// What is in the queue, in words: keys of the records, and the offset.

@@ -5,9 +5,10 @@
 //! publisher and source included, before the next one begins.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::lifecycle::{Backoff, Target, TaskState};
@@ -17,6 +18,7 @@ use crate::config::TypedConnector;
 use crate::convert::Converters;
 use crate::error::{Code, Fate, Fault};
 use crate::kafka::{Publisher, SizeLimits, TopicList, Topics, channel};
+use crate::observe::{TaskMetrics, TaskRegistration};
 use crate::sources;
 use crate::stage::{Stage, StageSettings};
 
@@ -28,7 +30,23 @@ const DID_WELL: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(15);
 
 /// Runs a connector's task until it is told to stop.
-pub(super) async fn run(connector: Arc<TypedConnector>, mut control: TaskControl) {
+pub(super) async fn run(
+    connector: Arc<TypedConnector>,
+    control: TaskControl,
+    task: TaskRegistration,
+) {
+    // as long as the task lives, not only while it runs; ends with the set
+    let mut health = JoinSet::new();
+    health.spawn(watch_health(Arc::clone(&connector), Arc::clone(&task.metrics)));
+    live(&connector, control, &task).await;
+}
+
+async fn watch_health(connector: Arc<TypedConnector>, metrics: Arc<TaskMetrics>) {
+    let caught_up = |micros| metrics.publisher.caught_up(micros);
+    connector.source.watch_health(&connector.name, &metrics.source, &caught_up).await;
+}
+
+async fn live(connector: &TypedConnector, mut control: TaskControl, task: &TaskRegistration) {
     let retry = connector.retry;
     let mut backoff = Backoff::new(retry.first_wait, retry.longest_wait);
     let mut failures = 0;
@@ -38,7 +56,8 @@ pub(super) async fn run(connector: Arc<TypedConnector>, mut control: TaskControl
             Target::Started | Target::Paused => {}
         }
         let began = Instant::now();
-        let Err(fault) = attempt(&connector, &mut control).await else { continue };
+        let Err(fault) = attempt(connector, &mut control, task).await else { continue };
+        task.metrics.fault(&fault, wall_clock_micros());
         if began.elapsed() > DID_WELL {
             backoff.reset();
             failures = 0;
@@ -83,11 +102,18 @@ async fn wait_for_work(control: &mut TaskControl) -> Target {
 }
 
 /// One attempt; `Ok`: it ended because something else is wanted.
-async fn attempt(connector: &TypedConnector, control: &mut TaskControl) -> Result<(), Fault> {
+async fn attempt(
+    connector: &TypedConnector,
+    control: &mut TaskControl,
+    task: &TaskRegistration,
+) -> Result<(), Fault> {
     let parts = tokio::select! {
-        parts = Parts::build(connector) => parts?,
+        parts = Parts::build(connector, &task.metrics) => {
+            parts.inspect_err(|_| task.worker().tasks_refused.add(1))?
+        }
         () = not_started(&mut control.target) => return Ok(()),
     };
+    task.worker().tasks_started.add(1);
     control.state.send_replace(TaskState::Running { waiting: None });
     parts.run(connector, control).await
 }
@@ -106,12 +132,13 @@ struct Parts {
 }
 
 impl Parts {
-    async fn build(connector: &TypedConnector) -> Result<Self, Fault> {
-        let registries = Registries::new(&connector.key, &connector.value)?;
+    async fn build(connector: &TypedConnector, metrics: &TaskMetrics) -> Result<Self, Fault> {
+        let registries = Registries::new(&connector.key, &connector.value, &metrics.registry)?;
         let topics = Arc::new(Topics::connect(&connector.kafka).await?);
         let list = TopicList::new();
         let (sender, receiver) = channel(connector.queue_bytes);
-        let publisher = Publisher::start(&connector.kafka, list.clone(), receiver).await?;
+        let counts = Arc::clone(&metrics.publisher);
+        let publisher = Publisher::start(&connector.kafka, list.clone(), receiver, counts).await?;
         let stored = publisher.stored().await?;
         let settings = StageSettings {
             plan: Arc::new(connector.plan.clone()),
@@ -125,6 +152,7 @@ impl Parts {
             stage_bytes: connector.stage_bytes,
             hand_over_bytes: HAND_OVER_BYTES.min(connector.stage_bytes),
             sizes: SizeLimits::new(&connector.kafka),
+            metrics: Arc::clone(&metrics.stage),
         };
         let services = LiveServices { registries: registries.clone(), topics };
         let stage = Stage::new(settings, services, list, sender);
@@ -134,6 +162,7 @@ impl Parts {
             states: stored.states,
             committed: publisher.committed(),
             stop: stop_receiver,
+            metrics: Arc::clone(&metrics.source),
         };
         Ok(Self { publisher, stage, start, stop, registries })
     }
@@ -181,6 +210,16 @@ async fn conclude(source: Result<(), Fault>, mut publisher: Publisher) -> Result
         Err(_elapsed) => source.and(Err(Code::KafkaUnreachable
             .fault("the publisher did not end in time; what it held is read again"))),
     }
+}
+
+/// The wall clock, microseconds since the epoch; only for what is counted.
+#[expect(clippy::disallowed_methods, reason = "this driver is where the clock is read")]
+fn wall_clock_micros() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .ok()
+        .and_then(|since| i64::try_from(since.as_micros()).ok())
+        .unwrap_or(0)
 }
 
 /// Shows in the state that a registry is waited for. Never ends.

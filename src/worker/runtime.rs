@@ -19,6 +19,7 @@ use crate::config::{
 use crate::error::Fault;
 use crate::kafka::offsets;
 use crate::kafka::{ClientKind, ClientProperties, Topics, cluster_id};
+use crate::observe::{Observer, TaskIdentity};
 
 /// A future that a [`Runtime`] gives back.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -57,12 +58,18 @@ pub trait Runtime: Send + Sync + std::fmt::Debug + 'static {
 #[derive(Clone, Debug)]
 pub struct Worker {
     config: Arc<WorkerConfig>,
+    observer: Observer,
 }
 
 impl Worker {
     /// A worker with this configuration. Nothing is asked of anybody yet.
-    pub const fn new(config: Arc<WorkerConfig>) -> Self {
-        Self { config }
+    pub fn new(config: Arc<WorkerConfig>) -> Self {
+        Self { config, observer: Observer::default() }
+    }
+
+    /// Where its tasks show what they count.
+    pub fn observer(&self) -> Observer {
+        self.observer.clone()
     }
 
     /// Learns the id of the Kafka cluster, as soon as it can be reached.
@@ -158,17 +165,26 @@ impl Runtime for Worker {
         config: &ConnectorConfig,
         target: Target,
     ) -> Result<TaskHandle, Fault> {
-        let connector = self.parse(config)?;
+        let counts = self.observer.worker();
+        let connector = self.parse(config).inspect_err(|_| counts.connectors_refused.add(1))?;
+        counts.connectors_started.add(1);
         for note in &connector.notes {
             tracing::warn!(connector = name, key = note.key, "{}", note.message);
         }
+        let identity = TaskIdentity {
+            connector: name.to_owned(),
+            task: 0,
+            plugin: connector.source.plugin(),
+            server: connector.plan.topic_prefix.clone(),
+        };
+        let task = self.observer.register(identity);
         let connector = Arc::new(connector);
-        Ok(TaskHandle::spawn(target, move |control| run(connector, control)))
+        Ok(TaskHandle::spawn(target, move |control| run(connector, control, task)))
     }
 }
 
 async fn check_registries(connector: &TypedConnector) -> Vec<Fault> {
-    let registries = match Registries::new(&connector.key, &connector.value) {
+    let registries = match Registries::new(&connector.key, &connector.value, &Arc::default()) {
         Ok(registries) => registries,
         Err(fault) => return vec![fault],
     };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::config::ConverterSettings;
 use crate::error::{Code, Fault};
 use crate::kafka::{TopicFacts, Topics};
+use crate::observe::RegistryMetrics;
 use crate::registry::Registry;
 use crate::stage::{Services, Side};
 
@@ -17,9 +18,15 @@ pub(super) struct Registries {
 
 impl Registries {
     /// Makes the clients; nothing is asked yet.
-    pub(super) fn new(key: &ConverterSettings, value: &ConverterSettings) -> Result<Self, Fault> {
-        let open =
-            |settings: &ConverterSettings| settings.registry.clone().map(Registry::new).transpose();
+    pub(super) fn new(
+        key: &ConverterSettings,
+        value: &ConverterSettings,
+        metrics: &Arc<RegistryMetrics>,
+    ) -> Result<Self, Fault> {
+        let open = |settings: &ConverterSettings| {
+            let open = |registry| Registry::counting(registry, Arc::clone(metrics));
+            settings.registry.clone().map(open).transpose()
+        };
         let key_registry = open(key)?;
         let same = key.registry == value.registry;
         let value_registry = if same { key_registry.clone() } else { open(value)? };

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use tidegate::config::{Catalogue, KeyDef, Presence, Status, Table};
 use tidegate::config::{connector_catalogue, worker_catalogue};
 use tidegate::error::{Code, Fate};
+use tidegate::observe::DEFINITIONS;
 use tidegate::sources;
 
 /// Everything below this line of a page is generated.
@@ -46,6 +47,54 @@ fn every_code_is_documented_and_nothing_else() {
         write!(text, "\n## {code}\n\n{}\n\n{fate} {}\n", code.cause(), code.remedy()).unwrap();
     }
     compare("errors.md", &text);
+}
+
+#[test]
+fn every_metric_is_documented_and_nothing_else() {
+    let mut text = "# Metrics\n\n\
+        `GET /metrics` on the worker's REST port answers in Prometheus' text format (0.0.4).\n\
+        A task's series live as long as the task: they are there while it runs, is paused or has failed, begin at zero when it is started by REST, go on over restarts by itself, and are gone when the connector is stopped or deleted.\n\
+        Times between source and Kafka are taken from the clocks of both machines.\n\n\
+        This page is generated from the tables in `src/observe/definitions.rs` and beside the sources by `UPDATE_EXPECT=1 cargo test`.\n"
+        .to_owned();
+    let of_sources = sources::CLASSES.iter().map(|class| class.metrics);
+    for group in DEFINITIONS.into_iter().chain(of_sources) {
+        write!(
+            text,
+            "\n## {}\n\n| metric | type | unit | labels | what it says |\n|---|---|---|---|---|\n",
+            group.title
+        )
+        .unwrap();
+        for metric in group.metrics {
+            let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+            let (kind, labels) = (metric.kind.as_str(), labels.join(", "));
+            writeln!(
+                text,
+                "| `{}` | {kind} | {} | {labels} | {} |",
+                metric.name, metric.unit, metric.help
+            )
+            .unwrap();
+        }
+    }
+    compare("metrics.md", &text);
+}
+
+#[test]
+fn metrics_have_legal_names_and_each_is_defined_once() {
+    let of_sources = sources::CLASSES.iter().map(|class| class.metrics);
+    let mut seen = std::collections::HashSet::new();
+    for metric in DEFINITIONS.into_iter().chain(of_sources).flat_map(|group| group.metrics) {
+        assert!(seen.insert(metric.name), "{} twice", metric.name);
+        let names = metric.labels.iter().chain([&metric.name]);
+        for name in names {
+            let is_legal = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            assert!(
+                name.chars().all(is_legal) && !name.starts_with(|c: char| c.is_ascii_digit()),
+                "{name}"
+            );
+        }
+        assert!(metric.help.ends_with('.'), "{}", metric.name);
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tidegate::config::{ConnectorConfig, Validation};
 use tidegate::error::{Code, Fault};
 use tidegate::herder::{Standalone, Store};
+use tidegate::observe::Observer;
 use tidegate::rest::{Api, Identity, router};
 use tidegate::worker::{BoxFuture, Runtime, Target, TaskHandle, TaskState};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -115,7 +116,8 @@ impl Server {
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let app = router(Api { herder, identity: Arc::new(identity) });
+        let app =
+            router(Api { herder, identity: Arc::new(identity), observer: Observer::default() });
         let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
         Self { address, directory, serving }
     }
@@ -313,5 +315,28 @@ async fn a_configuration_can_be_judged_without_being_submitted() {
     let keys = server.get("/connector-plugins/Postgres/config").await.json();
     let hostname = keys.as_array().unwrap().iter().find(|key| key["name"] == "database.hostname");
     assert_eq!(hostname.unwrap()["required"], true);
+    std::fs::remove_dir_all(&server.directory).unwrap();
+}
+
+#[tokio::test]
+async fn metrics_are_text_and_follow_the_connectors() {
+    let server = Server::start("metrics").await;
+    let scrape = async || {
+        let answer =
+            server.send("GET", "/metrics", "Accept: text/plain;version=0.0.4\r\n", "").await;
+        assert_eq!(answer.status, 200);
+        assert!(answer.head.contains("content-type: text/plain; version=0.0.4; charset=utf-8"));
+        answer.body
+    };
+    assert!(scrape().await.contains("\nkafka_connect_worker_connector_count 0\n"));
+    let body = json!({"name": "say \"a\\b\"", "config": {"fail": "x"}});
+    assert_eq!(server.json("POST", "/connectors", &body).await.status, 201);
+    let line = r#"kafka_connect_connector_task_status{connector="say \"a\\b\"",task="0",status="failed"} 1"#;
+    while !scrape().await.contains(line) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.send("DELETE", "/connectors/say%20%22a%5Cb%22", "", "").await.status, 204);
+    assert!(!scrape().await.contains("say"));
+    assert_eq!(server.send("POST", "/metrics", "", "").await.status, 405);
     std::fs::remove_dir_all(&server.directory).unwrap();
 }

@@ -36,6 +36,7 @@ use super::tables::{Origin, Tables};
 use super::values::WireType;
 use super::wire::{Lsn, RelationId};
 use crate::error::{Code, Fate, Fault};
+use crate::observe::SourceMetrics;
 use crate::plan::Operation;
 use crate::sources::Start;
 use crate::stage::{OffsetRecord, Services, Stage};
@@ -114,6 +115,7 @@ struct Course<'a, S> {
     tables: Tables,
     committed: watch::Receiver<Option<OffsetRecord>>,
     stop: watch::Receiver<bool>,
+    metrics: Arc<SourceMetrics>,
     /// What offsets of this course have in common.
     template: Offset,
     /// The names under which the publication's rows come.
@@ -157,13 +159,14 @@ impl<'a, S: Services> Course<'a, S> {
             settings_fingerprint: settings.messages.mix(stage.plan_settings().fingerprint()),
             publication_fingerprint: 0,
         };
-        let Start { committed, stop, .. } = start;
+        let Start { committed, stop, metrics, .. } = start;
         let course = Self {
             settings,
             stage,
             tables,
             committed,
             stop,
+            metrics,
             template,
             published: Vec::new(),
             resumed_at: None,
@@ -254,6 +257,7 @@ impl<'a, S: Services> Course<'a, S> {
             generated,
             began_at: began_at.filter(|_| premade.is_some()),
             stop: self.stop.clone(),
+            metrics: &self.metrics.snapshot,
         };
         let Some(phase) = initial_snapshot::run(task, connection, premade).await? else {
             return Ok(None);
@@ -342,6 +346,7 @@ impl<'a, S: Services> Course<'a, S> {
         let options = StreamOptions { publication: &self.settings.publication_name, messages };
         let stream = slot::attach(connection, &self.settings, end, &options).await?;
         tracing::info!(slot = self.settings.slot_name, position = %end, "streaming");
+        let _connected = self.metrics.connect();
         let (mut reader, writer) = stream.into_split();
         let mut status =
             StatusKeeper::start(writer, self.committed.clone(), self.settings.status_interval, end);

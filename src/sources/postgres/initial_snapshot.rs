@@ -25,6 +25,7 @@ use super::tables::{Place, Tables};
 use super::wire::{Lsn, RelationId};
 use crate::change::Cell;
 use crate::error::Fault;
+use crate::observe::SnapshotMetrics;
 use crate::stage::{OffsetRecord, Services, Stage};
 
 /// What the first start works with.
@@ -38,6 +39,7 @@ pub(super) struct SnapshotTask<'a, S> {
     /// Where the slot of an interrupted snapshot of ours begins.
     pub(super) began_at: Option<Lsn>,
     pub(super) stop: watch::Receiver<bool>,
+    pub(super) metrics: &'a SnapshotMetrics,
 }
 
 /// Makes the slot, takes the snapshot if one is wanted, and says where the stream begins; `None`:
@@ -82,7 +84,9 @@ pub(super) async fn run<S: Services>(
     }
     let begin = task.began_at.unwrap_or(consistent_point);
     task.store(Phase::Snapshot { consistent_point: begin, owns_slot }).await?;
-    if !task.read_tables(&created, owns_slot).await? {
+    let outcome = task.read_tables(&created, owns_slot).await;
+    task.metrics.end(matches!(outcome, Ok(true)), clock_micros());
+    if !outcome? {
         return Ok(None);
     }
     if premade.is_some() || mode == SnapshotMode::InitialOnly {
@@ -167,7 +171,10 @@ impl<S: Services> SnapshotTask<'_, S> {
         let offset = Offset { phase: Phase::Creating, ..self.template.clone() };
         let mut publishing = Publishing::resume(self.stage, self.tables, offset, position);
         publishing.fields.begin_snapshot(position, None);
+        let metrics = self.metrics;
+        metrics.begin(clock_micros());
         let mut reading = Reading {
+            metrics,
             publishing,
             position,
             record,
@@ -179,10 +186,9 @@ impl<S: Services> SnapshotTask<'_, S> {
         for facts in facts {
             tables.push(reading.announce(facts, generated).await?);
         }
+        tables.retain(|(facts, _)| is_wanted(facts, &settings));
+        metrics.set_tables(tables.len());
         for (facts, index) in &tables {
-            if !reading.is_wanted(facts, &settings) {
-                continue;
-            }
             if !reading.table(&mut session, facts, *index).await? {
                 return Ok(false);
             }
@@ -212,6 +218,7 @@ struct Reading<'a, S> {
     pending: PendingRow,
     ordinal: u64,
     stop: watch::Receiver<bool>,
+    metrics: &'a SnapshotMetrics,
 }
 
 impl<S: Services> Reading<'_, S> {
@@ -226,12 +233,6 @@ impl<S: Services> Reading<'_, S> {
         let table = publishing.tables.describe_snapshot(facts.clone(), generated, place).await?;
         publishing.tables.open(table.index, publishing.stage).await?;
         Ok((facts, table.index))
-    }
-
-    fn is_wanted(&self, facts: &TableFacts, settings: &Settings) -> bool {
-        settings.snapshot_include.as_ref().is_none_or(|patterns| {
-            patterns.iter().any(|pattern| pattern.is_match(&facts.qualified_name()))
-        })
     }
 
     /// Reads one table; false: told to stop.
@@ -255,12 +256,14 @@ impl<S: Services> Reading<'_, S> {
         let mut reader = session.read_table(&table).await?;
         self.publishing.now_micros = clock_micros();
         self.publishing.fields.set_time(self.publishing.now_micros);
-        let mut ordinal_in_table = 0;
+        let rows = self.metrics.begin_table(&facts.qualified_name());
+        let mut ordinal_in_table = 0_u64;
         while let Some(row) = reader.next_row().await? {
             let is_first_of_table = ordinal_in_table == 0;
             self.emit(if is_first_of_table { Follows::OtherTable } else { Follows::SameTable })
                 .await?;
             ordinal_in_table += 1;
+            rows.set(ordinal_in_table.cast_signed());
             let pending = &mut self.pending;
             pending.bytes.clear();
             pending.bytes.extend_from_slice(row.bytes);
@@ -274,6 +277,7 @@ impl<S: Services> Reading<'_, S> {
                 return Ok(false);
             }
         }
+        self.metrics.end_table();
         tracing::info!(table = facts.qualified_name(), rows = ordinal_in_table, "read");
         Ok(true)
     }
@@ -323,9 +327,15 @@ impl<S: Services> Reading<'_, S> {
     /// Rows of a snapshot are complete one by one.
     async fn commit(&mut self) -> Result<(), Fault> {
         let stage = &mut self.publishing.stage;
-        stage.commit(self.record.clone(), self.record.clone()).await?;
+        stage.commit(self.record.clone(), self.record.clone(), None).await?;
         stage.hand_over().await
     }
+}
+
+fn is_wanted(facts: &TableFacts, settings: &Settings) -> bool {
+    settings.snapshot_include.as_ref().is_none_or(|patterns| {
+        patterns.iter().any(|pattern| pattern.is_match(&facts.qualified_name()))
+    })
 }
 
 /// What comes after a row of the snapshot.

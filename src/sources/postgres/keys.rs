@@ -116,6 +116,12 @@ keys! {
         SLOT_RETRY_DELAY "slot.retry.delay.ms" Long ("10000") Low
             "The pause between them."
             Rule::AtLeast(0);
+        SLOT_HEALTH_INTERVAL "slot.health.interval.ms" Long ("5000") Low
+            "How often the slot is looked at for the metrics and warnings, also while the connector is paused or failed; 0 is never."
+            Rule::AtLeast(0);
+        SLOT_RETAINED_WARN "slot.retained.warn.bytes" Long ("1073741824") Low
+            "The log says it, once, when the server keeps so much log for the slot; 0 is never."
+            Rule::AtLeast(0);
         PUBLICATION_NAME "publication.name" String ("dbz_publication") High
             "The publication."
             Rule::Is(publication_name);
@@ -281,6 +287,8 @@ pub fn parse(values: &mut Values<'_>, connector: &str) -> Settings {
         status_interval: values.millis(&STATUS_INTERVAL),
         slot_max_retries: values.number(&SLOT_MAX_RETRIES),
         slot_retry_delay: values.millis(&SLOT_RETRY_DELAY),
+        slot_health_interval: values.millis(&SLOT_HEALTH_INTERVAL),
+        slot_retained_warning: values.number(&SLOT_RETAINED_WARN),
         snapshot_include: values.patterns(&SNAPSHOT_INCLUDE),
     }
 }

@@ -29,6 +29,7 @@ pub mod snapshot;
 mod initial_snapshot;
 mod status;
 mod publication_watch;
+mod slot_health;
 mod driver;
 pub mod values;
 
@@ -40,3 +41,10 @@ pub use preview::versions;
 pub use settings::{
     ConnectionSettings, PublicationAutocreate, Settings, SnapshotMode, SslMode, TableFilter,
 };
+pub use slot_health::watch_health;
+
+/// The metrics that only this source has.
+pub const METRICS: &crate::observe::Group = &slot_health::METRICS;
+
+/// What Debezium's metrics call this kind of source.
+pub const METRICS_PLUGIN: &str = "postgres";

@@ -230,7 +230,7 @@ impl<'a, S: Services> Publishing<'a, S> {
         self.end = self.end.max(message.lsn);
         let end = self.record(self.inside);
         if is_wanted {
-            return self.stage.commit(before, end).await;
+            return self.stage.commit(before, end, None).await;
         }
         self.stage.mark(end);
         Ok(())
@@ -274,7 +274,7 @@ impl<'a, S: Services> Publishing<'a, S> {
         }
         self.end = commit.end_lsn;
         let end = self.record(None);
-        self.stage.commit(before, end).await
+        self.stage.commit(before, end, Some(commit.commit_micros)).await
     }
 
     fn record(&self, inside: Option<Inside>) -> OffsetRecord {

@@ -34,6 +34,10 @@ pub struct Settings {
     pub slot_max_retries: u32,
     /// `slot.retry.delay.ms`.
     pub slot_retry_delay: Duration,
+    /// `slot.health.interval.ms`; zero: never.
+    pub slot_health_interval: Duration,
+    /// `slot.retained.warn.bytes`; 0: never.
+    pub slot_retained_warning: u64,
     /// `snapshot.fetch.size` is accepted without effect; rows are streamed by COPY.
     pub snapshot_include: Option<Vec<Regex>>,
 }

@@ -92,7 +92,7 @@ impl Task {
         let list = TopicList::new();
         let topic = list.id(&topic_of(settings));
         let (sender, receiver) = channel(1 << 20);
-        let publisher = Publisher::start(settings, list.clone(), receiver).await?;
+        let publisher = Publisher::start(settings, list.clone(), receiver, Arc::default()).await?;
         Ok(Self { settings: settings.clone(), list, topic, sender, publisher })
     }
 

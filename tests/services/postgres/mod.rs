@@ -123,6 +123,8 @@ fn source_settings(connection: &ConnectionSettings, slot: &str, publication: &st
         status_interval: Duration::from_secs(10),
         slot_max_retries: 0,
         slot_retry_delay: Duration::from_millis(1),
+        slot_health_interval: Duration::ZERO,
+        slot_retained_warning: 0,
         snapshot_include: None,
     }
 }

@@ -36,6 +36,8 @@ fn settings(mode: PublicationAutocreate, via_root: bool) -> Settings {
         status_interval: limit,
         slot_max_retries: 0,
         slot_retry_delay: limit,
+        slot_health_interval: limit,
+        slot_retained_warning: 0,
         snapshot_include: None,
     }
 }

@@ -1,0 +1,115 @@
+//! What a source tells of itself: whether it reads, its snapshot, and readings of its own.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::metric::Metric;
+use super::numbers::Gauge;
+
+/// One value of a metric that a source defines.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// The metric; its first labels are `connector` and `task`.
+    pub metric: &'static Metric,
+    /// The values of the labels after those.
+    pub labels: &'static [&'static str],
+    /// The value.
+    pub value: f64,
+}
+
+/// What a source tells.
+#[derive(Debug, Default)]
+pub struct SourceMetrics {
+    connected: Gauge,
+    probe: Mutex<Option<Vec<Reading>>>,
+    probed: Gauge,
+    /// The snapshot.
+    pub snapshot: SnapshotMetrics,
+}
+
+impl SourceMetrics {
+    /// Shows that the stream is being read, for as long as the answer lives.
+    pub fn connect(self: &Arc<Self>) -> impl Send + use<> {
+        self.connected.set(1);
+        Connected(Arc::clone(self))
+    }
+
+    /// Takes over what a look at the source's health found; `None`: it failed.
+    pub fn set_readings(&self, readings: Option<Vec<Reading>>) {
+        *self.probe.lock().unwrap_or_else(PoisonError::into_inner) = readings;
+        self.probed.set(1);
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        self.connected.get() != 0
+    }
+
+    /// The last readings; the outer `None`: the source was not looked at yet.
+    pub(super) fn readings(&self) -> Option<Option<Vec<Reading>>> {
+        let readings = self.probe.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        (self.probed.get() != 0).then_some(readings)
+    }
+}
+
+struct Connected(Arc<SourceMetrics>);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.connected.set(0);
+    }
+}
+
+/// A snapshot's progress.
+#[derive(Debug, Default)]
+pub struct SnapshotMetrics(Mutex<Progress>);
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Progress {
+    /// When it began, microseconds since the epoch.
+    pub(super) began: Option<i64>,
+    pub(super) ended: Option<i64>,
+    pub(super) completed: bool,
+    pub(super) tables: u64,
+    pub(super) remaining: u64,
+    pub(super) rows: BTreeMap<String, Arc<Gauge>>,
+}
+
+impl SnapshotMetrics {
+    /// A snapshot begins; what an earlier one said is forgotten.
+    pub fn begin(&self, now_micros: i64) {
+        *self.locked() = Progress { began: Some(now_micros), ..Progress::default() };
+    }
+
+    /// It is known how many tables it reads.
+    pub fn set_tables(&self, tables: usize) {
+        let mut progress = self.locked();
+        progress.tables = tables as u64;
+        progress.remaining = progress.tables;
+    }
+
+    /// A table begins; its rows are to be counted in the answer.
+    pub fn begin_table(&self, name: &str) -> Arc<Gauge> {
+        Arc::clone(self.locked().rows.entry(name.to_owned()).or_default())
+    }
+
+    /// The table that began last is read.
+    pub fn end_table(&self) {
+        let mut progress = self.locked();
+        progress.remaining = progress.remaining.saturating_sub(1);
+    }
+
+    /// The snapshot is over.
+    pub fn end(&self, is_complete: bool, now_micros: i64) {
+        let mut progress = self.locked();
+        progress.ended = Some(now_micros);
+        progress.completed = is_complete;
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        self.locked().clone()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Progress> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

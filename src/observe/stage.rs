@@ -1,0 +1,88 @@
+//! What a stage counts.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::definitions::{BYTES, CHANGES};
+use super::numbers::{Counter, Gauge, Histogram};
+use crate::change::{Cell, ChangeKind, Event};
+
+/// Counts of a stage, of all attempts of its task.
+#[derive(Debug)]
+pub struct StageMetrics {
+    tables: Mutex<BTreeMap<TableName, Arc<TableMetrics>>>,
+    /// Encoded bytes that wait for their transaction's end.
+    pub staged_bytes: Gauge,
+    /// When the last change was processed, microseconds since the epoch; 0: never.
+    pub last_change: Gauge,
+    /// Records made.
+    pub records: Counter,
+    /// Source transactions by their number of changes.
+    pub transaction_changes: Histogram,
+    /// Source transactions by their encoded bytes.
+    pub transaction_bytes: Histogram,
+}
+
+/// Schema and name.
+type TableName = (String, String);
+
+impl Default for StageMetrics {
+    fn default() -> Self {
+        Self {
+            tables: Mutex::default(),
+            staged_bytes: Gauge::default(),
+            last_change: Gauge::default(),
+            records: Counter::default(),
+            transaction_changes: Histogram::new(&CHANGES),
+            transaction_bytes: Histogram::new(&BYTES),
+        }
+    }
+}
+
+impl StageMetrics {
+    /// The counts of a table, to be kept beside its writer.
+    pub fn table(&self, namespace: &str, name: &str) -> Arc<TableMetrics> {
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(tables.entry((namespace.to_owned(), name.to_owned())).or_default())
+    }
+
+    /// All tables that were opened.
+    pub(super) fn tables(&self) -> Vec<(TableName, Arc<TableMetrics>)> {
+        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.iter().map(|(name, table)| (name.clone(), Arc::clone(table))).collect()
+    }
+}
+
+/// Counts of one table. Written by the stage only.
+#[derive(Debug, Default)]
+pub struct TableMetrics {
+    kinds: [Counter; ChangeKind::ALL.len()],
+    unavailable: Counter,
+}
+
+impl TableMetrics {
+    /// Counts a change of which records were made.
+    pub fn count(&self, event: &Event<'_>) {
+        if let Some(kind) = self.kinds.get(event.kind as usize) {
+            kind.add_as_only_writer(1);
+        }
+        // only these can lack a value of the new row
+        if matches!(event.kind, ChangeKind::Update | ChangeKind::KeyChange) {
+            let cells = event.row.after.unwrap_or_default();
+            let unavailable = cells.iter().filter(|cell| **cell == Cell::Unavailable).count();
+            if unavailable > 0 {
+                self.unavailable.add_as_only_writer(unavailable as u64);
+            }
+        }
+    }
+
+    /// Changes of a kind.
+    pub fn changes(&self, kind: ChangeKind) -> u64 {
+        self.kinds.get(kind as usize).map_or(0, Counter::get)
+    }
+
+    /// Values that were not sent.
+    pub fn unavailable(&self) -> u64 {
+        self.unavailable.get()
+    }
+}
