@@ -207,6 +207,9 @@ codes! {
     ConverterUnsuitable "CONVERTER-UNSUITABLE" Halt
         "The key or value converter cannot write records of this shape."
         "Use the Avro or the JSON converter, or settings that give values which the converter can write.";
+    ColumnRuleUnfit "COLUMN-RULE-UNFIT" Halt
+        "A rule for columns (a mask, a cut, a hash, message.key.columns) cannot be carried out on a column that it names."
+        "Correct the rule's list of columns.";
     RegistryUnreachable "REGISTRY-UNREACHABLE" Retry
         "The schema registry does not answer, or answers with a server error."
         "Check the converter's schema.registry.url and that the registry runs.";

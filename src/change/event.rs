@@ -75,6 +75,19 @@ impl<'a> RowImage<'a> {
             Cell::Null | Cell::Unavailable => None,
         }
     }
+
+    /// Whether a column is another one after than before, as the source writes it. What is not sent
+    /// after did not change; what is not known before may have.
+    pub fn is_changed(&self, column: usize) -> bool {
+        let cell = |image: Option<&[Cell]>| image.and_then(|cells| cells.get(column)).copied();
+        match (cell(self.before), cell(self.after)) {
+            (_, Some(Cell::Unavailable)) | (Some(Cell::Null), Some(Cell::Null)) => false,
+            (Some(before @ Cell::Raw { .. }), Some(after @ Cell::Raw { .. })) => {
+                self.raw(before) != self.raw(after)
+            }
+            _ => true,
+        }
+    }
 }
 
 /// One change with everything that its records are made of.

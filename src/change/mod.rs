@@ -18,5 +18,6 @@ pub use scalar::{
     SequenceReader, ValueError,
 };
 pub use table::{
-    BeforeImage, CellParser, Column, ColumnDefault, ColumnType, NativeType, TableId, TableVersion,
+    BeforeImage, CellParser, Column, ColumnDefault, ColumnType, DeclaredType, NativeType, TableId,
+    TableVersion,
 };

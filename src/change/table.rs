@@ -70,6 +70,8 @@ pub struct Column {
     pub default: Option<ColumnDefault>,
     /// The source's own type.
     pub native: NativeType,
+    /// The type as drivers describe it.
+    pub declared: DeclaredType,
     /// Part of the source's row identity.
     pub identity: bool,
     /// The column's comment.
@@ -96,6 +98,17 @@ pub struct NativeType {
     pub id: u32,
     /// The source's encoded modifier; −1: none.
     pub modifier: i32,
+}
+
+/// A type in the terms in which drivers describe columns (JDBC's `getColumns`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeclaredType {
+    /// The name without modifiers, in upper case.
+    pub name: String,
+    /// Characters, digits, or the longest text form, as the type has it; 0: no limit is known.
+    pub length: u32,
+    /// Digits after the point, where the type says so.
+    pub scale: Option<i32>,
 }
 
 /// What a column holds, in neutral terms. How it is published depends on the modes of a plan.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 
 use super::catalogue::{Catalogue, nearest};
+use super::columns;
 use super::converter::{self, ConverterSettings, Side};
 use super::fault::ConfigFault;
 use super::keys::{
@@ -243,8 +244,11 @@ fn plan(values: &mut Values<'_>, uses_avro: bool) -> PlanSettings {
     if skipped.len() > 1 && skipped.iter().any(|word| word.eq_ignore_ascii_case("none")) {
         values.fault(&envelope::SKIPPED_OPERATIONS, "none stands alone");
     }
+    let columns = columns::parse(values);
     let word = |def| values.text(def).to_ascii_lowercase();
     let settings = PlanSettings {
+        columns,
+        skip_unchanged: values.flag(&envelope::SKIP_UNCHANGED),
         topic_delimiter: values.text(&envelope::TOPIC_DELIMITER),
         values: value_modes(values),
         schema_names: names(

@@ -19,6 +19,7 @@ mod converter;
 mod worker;
 mod topics;
 mod transforms;
+mod columns;
 mod connector;
 mod infos;
 #[cfg(test)]

@@ -354,19 +354,15 @@ fn a_registry_is_asked_in_one_way() {
 
 #[test]
 fn what_is_known_and_not_built_is_refused_unless_it_asks_for_nothing() {
-    parse(&[("heartbeat.interval.ms", "0"), ("transforms", ""), ("plugin.name", "pgoutput")]);
+    parse(&[("snapshot.delay.ms", "0"), ("transforms", ""), ("plugin.name", "pgoutput")]);
     check_faults(
         &[
-            ("heartbeat.interval.ms", "1000"),
-            ("message.key.columns", "public.t:a"),
+            ("signal.data.collection", "public.signal"),
             ("plugin.name", "decoderbufs"),
         ],
         &[
-            "TG-E-CONFIG-UNSUPPORTED: heartbeat.interval.ms '1000': not supported (only 0 is accepted): \
-             heartbeat records are not built, and not needed: offset and source log move on with \
-             traffic that is not captured, too",
-            "TG-E-CONFIG-UNSUPPORTED: message.key.columns 'public.t:a': not supported: a record's key is \
-             the table's own; other keys are not built yet",
+            "TG-E-CONFIG-UNSUPPORTED: signal.data.collection 'public.signal': not supported: signals are \
+             not built yet",
             "TG-E-CONFIG-UNSUPPORTED: plugin.name 'decoderbufs': decoderbufs is not supported: it has \
              to be installed on the server; pgoutput is there already",
         ],
@@ -590,7 +586,7 @@ fn a_validation_answer_has_every_key_and_every_fault() {
 fn a_definition_list_leaves_out_what_is_refused() {
     let all = definitions(&sources::CLASSES[0]);
     assert!(all.iter().any(|def| def.name == "value.converter.schema.registry.url"));
-    assert!(all.iter().all(|def| def.name != "message.key.columns"));
+    assert!(all.iter().all(|def| def.name != "signal.data.collection"));
 }
 
 #[test]

@@ -23,6 +23,7 @@ pub(super) fn fits(render: &Render, schema: &Schema) -> bool {
         Render::Float32 => *kind == Kind::Float32,
         Render::Float64 | Render::DecimalDouble => *kind == Kind::Float64,
         Render::Text
+        | Render::Hidden(_)
         | Render::JsonObject
         | Render::Base64 { .. }
         | Render::Hex

@@ -9,8 +9,8 @@ use apache_avro::writer::datum::GenericDatumWriter;
 use serde_json::Value;
 
 use crate::change::{
-    ByteText, Cell, CellParser, ChangeKind, Column, ColumnType, Decimal, Event, NativeType,
-    RowImage, Scalar, Sequence, SequenceReader, ValueError,
+    ByteText, Cell, CellParser, ChangeKind, Column, ColumnType, Decimal, DeclaredType, Event,
+    NativeType, RowImage, Scalar, Sequence, SequenceReader, ValueError,
 };
 use crate::record::{Field, Kind, Literal, Schema};
 
@@ -265,6 +265,7 @@ pub(super) fn column(name: &str, kind: ColumnType, parser: TestParser) -> Column
         nullable: true,
         default: None,
         native: NativeType { name: "test".to_owned(), id: 1, modifier: -1 },
+        declared: DeclaredType::default(),
         identity: false,
         comment: None,
         parser: Arc::new(parser),

@@ -23,6 +23,12 @@ pub(super) struct PublishedColumn {
     pub(super) schema: Arc<Schema>,
     /// How its values are written.
     pub(super) render: Render,
+    /// Its schema in a record key, where no rule for columns holds.
+    pub(super) key_schema: Arc<Schema>,
+    /// How its values are written in a record key.
+    pub(super) key_render: Render,
+    /// Whether it is in the records' values.
+    pub(super) is_shown: bool,
     /// What stands for a value that was not sent; `None`: its type has no room for it.
     pub(super) marker: Option<Literal>,
     /// What Debezium fills in where null is not allowed.
@@ -36,6 +42,11 @@ impl PublishedColumn {
             schema: Arc::clone(schema),
             node: Node::Column { leaf, render: self.render.clone(), unsent },
         }
+    }
+
+    /// The field of this column in a record key.
+    pub(super) fn key_field(&self) -> Field {
+        Field { name: self.name.clone(), schema: Arc::clone(&self.key_schema) }
     }
 
     /// The field of this column in a struct.
@@ -54,7 +65,8 @@ impl PublishedColumn {
 /// The columns of a version, in its order.
 ///
 /// # Errors
-/// [`Code::SchemaIllegalName`] if two columns get the same name.
+/// [`Code::SchemaIllegalName`] if two columns get the same name, [`Code::ColumnRuleUnfit`] if a rule
+/// cannot be carried out.
 pub(super) fn published_columns(
     version: &TableVersion,
     settings: &PlanSettings,
@@ -74,6 +86,7 @@ pub(super) fn published_columns(
         }
         published.push(published_column(name, column, version, settings));
     }
+    settings.columns.apply(version, &mut published)?;
     Ok(published)
 }
 
@@ -96,5 +109,15 @@ fn published_column(
     let filling = default.clone().or_else(|| zero(&column.kind, &render));
     let schema = schema.optional_if(column.nullable).default_value(default);
     let marker = settings.values.placeholder.marker(&render);
-    PublishedColumn { name, schema: Arc::new(schema), render, marker, filling }
+    let schema = Arc::new(schema);
+    PublishedColumn {
+        name,
+        key_schema: Arc::clone(&schema),
+        key_render: render.clone(),
+        schema,
+        render,
+        is_shown: true,
+        marker,
+        filling,
+    }
 }

@@ -52,13 +52,12 @@ impl Envelope {
             let name = names.schema_name(&format!("{topic}.{suffix}"));
             Arc::new(Schema::new(Kind::Struct(fields)).named(name, None).optional())
         };
-        let after = row("Value", columns.iter().map(PublishedColumn::field).collect());
+        let shown = || columns.iter().enumerate().filter(|(_, column)| column.is_shown);
+        let after = row("Value", shown().map(|(_, column)| column.field()).collect());
         let before = match always_known {
             Some(known) if needs_own_type(columns, known) => row(
                 "Before.Value",
-                columns
-                    .iter()
-                    .enumerate()
+                shown()
                     .map(|(index, column)| match known.contains(&index) {
                         true => column.field(),
                         false => column.unsent_field(),
@@ -119,6 +118,7 @@ fn needs_own_type(columns: &[PublishedColumn], known: &[usize]) -> bool {
     columns
         .iter()
         .enumerate()
+        .filter(|(_, column)| column.is_shown)
         .any(|(index, column)| !known.contains(&index) && !column.schema.optional)
 }
 

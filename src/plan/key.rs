@@ -28,8 +28,10 @@ impl RecordKey {
         if columns.is_empty() {
             return None;
         }
-        let fields =
-            columns.iter().filter_map(|index| published.get(*index)).map(PublishedColumn::field);
+        let fields = columns
+            .iter()
+            .filter_map(|index| published.get(*index))
+            .map(PublishedColumn::key_field);
         let name = names.schema_name(&format!("{topic}.Key"));
         let schema = Arc::new(Schema::new(Kind::Struct(fields.collect())).named(name, None));
         Some(Self { schema, columns: columns.to_vec() })
@@ -42,8 +44,8 @@ impl RecordKey {
             .iter()
             .filter_map(|index| Some((*index, published.get(*index)?)))
             .map(|(index, column)| Shape {
-                schema: Arc::clone(&column.schema),
-                node: Node::Value { leaf: image(index), render: column.render.clone() },
+                schema: Arc::clone(&column.key_schema),
+                node: Node::Value { leaf: image(index), render: column.key_render.clone() },
             })
             .collect();
         Shape { schema: Arc::clone(&self.schema), node: Node::Struct(fields) }

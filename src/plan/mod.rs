@@ -9,6 +9,7 @@
 //! Knows no database, no format and no Kafka client. **Invariants:** nothing is decided per row that
 //! could be decided here; every use of a value that may not have been sent says what becomes of it.
 
+mod column_rules;
 mod columns;
 mod control;
 mod envelope;
@@ -27,6 +28,8 @@ mod transforms;
 mod types;
 
 #[cfg(test)]
+mod column_rules_tests;
+#[cfg(test)]
 mod golden_tests;
 #[cfg(test)]
 mod record_tests;
@@ -42,6 +45,7 @@ use crate::error::Fault;
 use crate::record::RecordShape;
 
 pub use crate::record::Side;
+pub use column_rules::{ColumnRules, ColumnTreatment, Treatment};
 pub use control::{ControlOrigin, ControlRecord, Provenance, control_record};
 pub use message::message_plan;
 pub use names::NameAdjustment;

@@ -70,6 +70,7 @@ impl Placeholder {
     pub(super) fn marker(&self, render: &Render) -> Option<Literal> {
         match render {
             Render::Text
+            | Render::Hidden(_)
             | Render::Hex
             | Render::IsoDate
             | Render::IsoTime

@@ -177,13 +177,19 @@ impl Compiler<'_> {
             BeforeImage::Full => Some(self.before()),
             BeforeImage::Key(_) | BeforeImage::None => None,
         };
+        let guard = match before {
+            Some(_) if self.settings.skip_unchanged => {
+                Guard::AnyChanged(self.shown().map(|(index, _)| index).collect())
+            }
+            _ => Guard::Always,
+        };
         let unknown = Unknown { columns: self.unknown_after(), first: false };
         RecordShape {
             topic: self.topic(),
             key: self.key_shape(Leaf::After),
             value: Some(self.envelope.shape("u", before, Some(self.after()))),
             headers: self.headers.of(None, &unknown),
-            guard: Guard::Always,
+            guard,
         }
     }
 
@@ -256,7 +262,12 @@ impl Compiler<'_> {
         })
     }
 
-    /// Copies of all columns into the fields of a row's schema.
+    /// The columns that values hold, with their indexes.
+    fn shown(&self) -> impl Iterator<Item = (usize, &PublishedColumn)> {
+        self.columns.iter().enumerate().filter(|(_, column)| column.is_shown)
+    }
+
+    /// Copies of the columns into the fields of a row's schema.
     fn copies(
         &self,
         row: &Schema,
@@ -265,9 +276,8 @@ impl Compiler<'_> {
     ) -> Vec<Shape> {
         row.fields()
             .iter()
-            .zip(self.columns)
-            .enumerate()
-            .map(|(index, (field, column))| {
+            .zip(self.shown())
+            .map(|(field, (index, column))| {
                 column.copy(&field.schema, image(index), unsent(index, column))
             })
             .collect()
@@ -294,9 +304,7 @@ impl Compiler<'_> {
         image: fn(usize) -> Leaf,
         counts: impl Fn(usize, &PublishedColumn) -> bool,
     ) -> Vec<(Leaf, String)> {
-        self.columns
-            .iter()
-            .enumerate()
+        self.shown()
             .filter(|(index, column)| counts(*index, column))
             .map(|(index, column)| (image(index), column.name.clone()))
             .collect()

@@ -4,6 +4,7 @@
 //! database. **Invariant:** everything here that changes a published byte is part of
 //! [`PlanSettings::fingerprint`].
 
+use super::column_rules::ColumnRules;
 use super::fingerprint::Fingerprint;
 use super::names::NameAdjustment;
 use super::placeholder::Placeholder;
@@ -27,12 +28,17 @@ pub struct PlanSettings {
     pub tombstones_on_delete: bool,
     /// `skipped.operations`.
     pub skipped: OperationSet,
+    /// `skip.messages.without.change`: updates that change no published column, where the source
+    /// sends the whole row before.
+    pub skip_unchanged: bool,
     /// `before.unsent`.
     pub before_unsent: BeforeUnsent,
     /// `unavailable.value.handling.mode`.
     pub unavailable: UnavailablePolicy,
     /// `envelope.extensions`.
     pub extensions: Extensions,
+    /// Which columns are published, and how they are hidden.
+    pub columns: ColumnRules,
     /// `transforms`, in order.
     pub transforms: Vec<Step>,
 }
@@ -65,9 +71,11 @@ impl PlanSettings {
             field_names: NameAdjustment::None,
             tombstones_on_delete: true,
             skipped: OperationSet::default(),
+            skip_unchanged: false,
             before_unsent: BeforeUnsent::Null,
             unavailable: UnavailablePolicy::Mark,
             extensions: Extensions::Headers,
+            columns: ColumnRules::default(),
             transforms: Vec::new(),
         }
     }
@@ -117,6 +125,10 @@ impl PlanSettings {
         hash.text(self.before_unsent.as_str());
         hash.text(self.unavailable.as_str());
         hash.text(self.extensions.as_str());
+        if self.skip_unchanged {
+            hash.text("skip unchanged");
+        }
+        self.columns.fingerprint(&mut hash);
         transforms::fingerprint(&self.transforms, &mut hash);
         hash.finish()
     }
@@ -348,6 +360,9 @@ mod tests {
             |s| s.before_unsent = BeforeUnsent::Fill,
             |s| s.unavailable = UnavailablePolicy::Refuse,
             |s| s.extensions = Extensions::None,
+            |s| s.skip_unchanged = true,
+            |s| s.columns.exclude = Some(vec![regex::Regex::new("a").unwrap()]),
+            |s| s.columns.include = Some(vec![regex::Regex::new("a").unwrap()]),
         ];
         let mut seen = std::collections::HashSet::from([base.fingerprint()]);
         for change in changes {

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::{PlanSettings, SourceBlock, SourceField, TablePlan};
 use crate::change::{
     BeforeImage, Bits, ByteText, CellParser, Column, ColumnDefault, ColumnType, Decimal,
-    DecimalText, Instant, Interval, IntervalParts, NativeType, Scalar, TableId, TableVersion,
-    ValueError,
+    DecimalText, DeclaredType, Instant, Interval, IntervalParts, NativeType, Scalar, TableId,
+    TableVersion, ValueError,
 };
 use crate::error::Fault;
 use crate::record::{Field, Kind, Literal, Render, Schema};
@@ -53,6 +53,7 @@ pub(crate) fn column(name: &str, kind: ColumnType) -> Column {
         name: name.to_owned(),
         parser: Arc::new(TestParser(kind.clone())),
         native: NativeType { name: format!("{kind:?}"), id: 1, modifier: -1 },
+        declared: DeclaredType::default(),
         kind,
         nullable: true,
         default: None,

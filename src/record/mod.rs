@@ -9,7 +9,9 @@ mod schema;
 mod shape;
 
 pub use batch::{Batch, Header, Marks, Record, Span, TopicId};
-pub use render::{Presence, Primitive, Render, render};
+pub use render::{
+    HashAlgorithm, HashInput, Hiding, Presence, Primitive, Render, SaltedHash, render,
+};
 pub use schema::{Field, Kind, Literal, Schema};
 pub use shape::{
     Expression, Guard, HeaderShape, HeaderValue, Leaf, Node, RecordShape, Route, Shape, Side,

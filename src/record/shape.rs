@@ -90,6 +90,8 @@ pub enum Guard {
     Always,
     /// If at least one of these columns was not sent.
     AnyUnsent(Vec<Leaf>),
+    /// If at least one of these columns (by index) is not the same before and after.
+    AnyChanged(Vec<usize>),
     /// If all of these say so.
     All(Vec<Self>),
     /// If this does not say so.

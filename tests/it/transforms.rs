@@ -40,6 +40,7 @@ fn column(name: &str, type_oid: u32, modifier: i32) -> Column {
         nullable: true,
         default: None,
         native: resolved.native,
+        declared: tidegate::change::DeclaredType::default(),
         identity: false,
         comment: None,
         parser: resolved.parser,

@@ -70,6 +70,9 @@ keys! {
         BEFORE_UNSENT "before.unsent" String ("null") Medium
             "What stands for columns that a key-only before-image does not carry: null, or (as Debezium does) the zero of their type, named in __tidegate.unavailable."
             Rule::OneOf(&[Choice::of("null"), Choice::of("fill")]);
+        SKIP_UNCHANGED "skip.messages.without.change" Boolean ("false") Medium
+            "Whether updates that change no published column are left out. Only where the source sends the whole row before (REPLICA IDENTITY FULL); a change of the key is always published."
+            Rule::Any;
         UNAVAILABLE_MODE "unavailable.value.handling.mode" String ("mark") Medium
             "What the row after a change does with a large value that did not change and was not sent: a marker stands for it, named in __tidegate.unavailable, or the task stops with a code."
             Rule::OneOf(&[Choice::of("mark"), Choice::of("refuse")]);
@@ -83,8 +86,6 @@ keys! {
     refused {
         "extended.headers.enabled" Boolean ("false")
             "Debezium's context headers cost more than 150 bytes a record, and are not built";
-        "message.key.columns" String () "a record's key is the table's own; other keys are not built yet";
-        "skip.messages.without.change" Boolean ("false") "every update is published";
     }
 }
 
@@ -117,6 +118,12 @@ keys! {
                 Choice::of("base64-url-safe"),
                 Choice::of("hex"),
             ]);
+        PROPAGATE_COLUMNS "column.propagate.source.type" List () Low
+            "Columns (regular expressions, as schema.table.column) whose schemas in values tell the source's type: __debezium.source.column.type, length, scale, name."
+            Rule::Patterns;
+        PROPAGATE_TYPES "datatype.propagate.source.type" List () Low
+            "The same for columns of these types, as type or schema.table.type."
+            Rule::Patterns;
         MONEY_DIGITS "money.fraction.digits" Int ("2") Low
             "Digits after the point of amounts of money."
             Rule::Between(0, 18);
@@ -127,23 +134,34 @@ keys! {
     }
     refused {
         "include.schema.comments" Boolean ("false") "comments in schemas are not built yet";
-        "column.propagate.source.type" List () "source types as schema parameters are not built yet";
-        "datatype.propagate.source.type" List () "source types as schema parameters are not built yet";
     }
 }
 
 keys! {
     /// Which columns are published, and how they are hidden.
     COLUMNS "Columns"
-    supported {}
+    supported {
+        COLUMN_INCLUDE "column.include.list" List () Medium
+            "Regular expressions for the columns that are in records' values, as schema.table.column; each must fit the whole name, in any case. A record's key has its columns in any case."
+            Rule::Patterns;
+        COLUMN_EXCLUDE "column.exclude.list" List () Medium
+            "Regular expressions for the columns that are not."
+            Rule::Patterns;
+        COLUMN_MASK "column.mask.with.<n>.chars" List () Medium
+            "Columns of text (regular expressions, as schema.table.column) for whose every text n asterisks stand. NULL stays null. A column of a record's key is refused."
+            Rule::Patterns;
+        COLUMN_TRUNCATE "column.truncate.to.<n>.chars" List () Medium
+            "Columns of text that are cut to n characters (Java's, of 16 bits; none is cut in two). A record's key has the whole text."
+            Rule::Patterns;
+        COLUMN_HASH "column.mask.hash.<algorithm>.with.salt.<salt>" List () Medium
+            "Columns of text for whose every text a salted hash stands, in hexadecimal digits, cut to the column's length: MD5, SHA-1, SHA-256, SHA-384, SHA-512, SHA-512/256. The hash is over Java's serialized form, as Debezium's."
+            Rule::Patterns;
+        COLUMN_HASH_V2 "column.mask.hash.v2.<algorithm>.with.salt.<salt>" List () Medium
+            "The same over the text's UTF-8 bytes."
+            Rule::Patterns;
+    }
     no effect {}
     refused {
-        "column.include.list" List () "column filters are not built yet: all columns of a captured table are published";
-        "column.exclude.list" List () "column filters are not built yet: all columns of a captured table are published";
-        "column.mask.hash.<algorithm>.with.salt.<salt>" List () "masks are not built yet";
-        "column.mask.hash.v2.<algorithm>.with.salt.<salt>" List () "masks are not built yet";
-        "column.mask.with.<n>.chars" List () "masks are not built yet";
-        "column.truncate.to.<n>.chars" List () "masks are not built yet";
         "column.whitelist" List () "its name is column.include.list";
         "column.blacklist" List () "its name is column.exclude.list";
         "sanitize.field.names" Boolean () "its name is field.name.adjustment.mode";

@@ -6,10 +6,13 @@
 //! nothing here allocates, except for decimals of more than 38 digits.
 
 mod decimal;
+mod hiding;
 mod octets;
 mod temporal;
 
 use crate::change::{Bits, ByteText, Scalar, ValueError};
+
+pub use hiding::{HashAlgorithm, HashInput, Hiding, SaltedHash};
 
 /// How a value of a column becomes the primitive of its schema. Chosen when a plan is compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +31,8 @@ pub enum Render {
     Float64,
     /// `Text` → string.
     Text,
+    /// `Text` → string that stands for it.
+    Hidden(Hiding),
     /// `KeyValues` → string, a JSON object.
     JsonObject,
     /// `Bytes` → bytes.
@@ -210,6 +215,7 @@ pub fn render<P: Primitive>(
         Scalar::Interval(value) => temporal::interval(value, how, out)?,
         Scalar::Text(value) => match how {
             Render::Text => out.text(value),
+            Render::Hidden(hiding) => hiding::write(value, hiding, out),
             _ => return Err(mismatch("text")),
         },
         Scalar::Bytes(value) => octets::write(value, how, out)?,

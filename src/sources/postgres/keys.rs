@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use super::key_rules::KeyRules;
 use super::messages::MessageFilter;
 use super::settings::{
     ConnectionSettings, PublicationAutocreate, Settings, SnapshotMode, SslMode, TableFilter,
@@ -200,6 +201,9 @@ keys! {
         TABLE_EXCLUDE "table.exclude.list" List () Medium
             "Regular expressions for the tables that are not captured, as schema.table."
             Rule::Patterns;
+        KEY_COLUMNS "message.key.columns" String () Medium
+            "Other columns as record keys: <tables>:<column>,<column>;… with a regular expression for schema.table. They must be among what the source sends with deletes (the replica identity; everything under FULL)."
+            Rule::Is(key_columns);
     }
     no effect {
         "hstore.handling.mode" String ("json") "hstore is always published as a JSON object in text"
@@ -257,6 +261,10 @@ pub(crate) const fn blamed_key(code: Code) -> &'static str {
     }
 }
 
+fn key_columns(text: &str) -> Result<(), Rejection> {
+    KeyRules::parse(text).map(drop).map_err(Rejection::invalid)
+}
+
 /// Reads the source's settings. After a fault the result is of no use; the faults are in `values`.
 pub fn parse(values: &mut Values<'_>, connector: &str) -> Settings {
     Settings {
@@ -284,6 +292,10 @@ pub fn parse(values: &mut Values<'_>, connector: &str) -> Settings {
         ),
         messages: messages(values),
         tables: tables(values),
+        key_rules: values
+            .optional(&KEY_COLUMNS)
+            .and_then(|text| KeyRules::parse(text).ok())
+            .unwrap_or_default(),
         status_interval: values.millis(&STATUS_INTERVAL),
         slot_max_retries: values.number(&SLOT_MAX_RETRIES),
         slot_retry_delay: values.millis(&SLOT_RETRY_DELAY),

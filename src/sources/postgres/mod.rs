@@ -3,6 +3,7 @@
 //! Modules in the order of the data's path. Nothing outside this folder knows PostgreSQL's words.
 
 mod settings;
+pub mod key_rules;
 pub mod keys;
 
 pub mod connection;

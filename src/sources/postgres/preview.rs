@@ -37,9 +37,13 @@ pub async fn versions(settings: &Settings) -> Result<Vec<TableVersion>, Fault> {
     let mut types = TypeCatalogue::new();
     fetch_types(&mut control, &mut types, &type_oids).await?;
     control.close().await;
-    Ok(descriptors
+    let rules = &settings.key_rules;
+    descriptors
         .iter()
         .zip(&tables)
-        .map(|(descriptor, facts)| build(descriptor, Some(facts), &types, &|_| None, 1).version)
-        .collect())
+        .map(|(descriptor, facts)| {
+            let version = build(descriptor, Some(facts), &types, &|_| None, 1, rules).version;
+            rules.check(&version).map(|()| version)
+        })
+        .collect()
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use regex::Regex;
 
+use super::key_rules::KeyRules;
 use super::messages::MessageFilter;
 use crate::config::Secret;
 
@@ -28,6 +29,8 @@ pub struct Settings {
     pub messages: MessageFilter,
     /// Which tables are captured.
     pub tables: TableFilter,
+    /// `message.key.columns`.
+    pub key_rules: KeyRules,
     /// `status.update.interval.ms`.
     pub status_interval: Duration,
     /// `slot.max.retries`: attempts to attach to a busy slot.

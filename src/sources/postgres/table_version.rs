@@ -6,8 +6,9 @@
 //! columns that old rows carry, wherever the table has such.
 
 use super::catalogue::{ColumnFacts, Generated, KeyFacts, TableFacts};
+use super::key_rules::KeyRules;
 use super::relations::{RelationColumn, RelationDescriptor};
-use super::values::{LabelCheck, TypeCatalogue, WireType, column_default, resolve};
+use super::values::{LabelCheck, TypeCatalogue, WireType, column_default, declared_type, resolve};
 use super::wire::ReplicaIdentity;
 use crate::change::{BeforeImage, Column, TableId, TableVersion};
 
@@ -23,13 +24,15 @@ pub struct ResolvedTable {
 /// Builds the table version of a description.
 ///
 /// `facts` is what the catalogue says of the table, if it still exists; `types` must know the
-/// columns' types, as far as they still exist; `wire_type` is what the stream said of types.
+/// columns' types, as far as they still exist; `wire_type` is what the stream said of types;
+/// `rules` may give the records another key.
 pub fn build<'t>(
     descriptor: &RelationDescriptor,
     facts: Option<&TableFacts>,
     types: &TypeCatalogue,
     wire_type: &dyn Fn(u32) -> Option<WireType<'t>>,
     epoch: u64,
+    rules: &KeyRules,
 ) -> ResolvedTable {
     let mut columns = Vec::with_capacity(descriptor.columns.len());
     let mut labels = Vec::new();
@@ -52,12 +55,18 @@ pub fn build<'t>(
             nullable: is_nullable(descriptor, described, known),
             default,
             native: resolved.native,
+            declared: declared_type(
+                described.type_oid,
+                described.typmod,
+                known.and_then(|column| column.default.as_deref()),
+                types,
+            ),
             identity: described.identity,
             comment: known.and_then(|column| column.comment.clone()),
             parser: resolved.parser,
         });
     }
-    let version = TableVersion {
+    let mut version = TableVersion {
         table: TableId { namespace: descriptor.namespace.clone(), name: descriptor.name.clone() },
         native_id: u64::from(descriptor.oid.0),
         epoch,
@@ -68,6 +77,9 @@ pub fn build<'t>(
         identity: descriptor.replica_identity.as_str().to_owned(),
         comment: facts.and_then(|facts| facts.comment.clone()),
     };
+    if let Some(key) = rules.key(&version) {
+        version.key = key;
+    }
     ResolvedTable { version, labels }
 }
 
@@ -256,7 +268,7 @@ mod tests {
     }
 
     fn version(descriptor: &RelationDescriptor, facts: Option<&TableFacts>) -> TableVersion {
-        build(descriptor, facts, &TypeCatalogue::new(), &|_| None, 3).version
+        build(descriptor, facts, &TypeCatalogue::new(), &|_| None, 3, &KeyRules::default()).version
     }
 
     #[track_caller]

@@ -143,7 +143,14 @@ impl Tables {
             }
         };
         self.fetch_types(descriptor).await?;
-        let resolved = build(descriptor, facts.as_ref(), &self.types, wire_types, epoch);
+        let resolved = build(
+            descriptor,
+            facts.as_ref(),
+            &self.types,
+            wire_types,
+            epoch,
+            &self.settings.key_rules,
+        );
         let state = if is_known { State::Known } else { State::New };
         Ok(Some(self.add(descriptor, facts, resolved, (place, Provenance::Stream, state))))
     }
@@ -174,7 +181,14 @@ impl Tables {
             return Ok(None);
         }
         let epoch = self.next_epoch(&descriptor);
-        let resolved = build(&descriptor, facts.as_ref(), &self.types, wire_types, epoch);
+        let resolved = build(
+            &descriptor,
+            facts.as_ref(),
+            &self.types,
+            wire_types,
+            epoch,
+            &self.settings.key_rules,
+        );
         Ok(Some(self.add(&descriptor, facts, resolved, (place, Provenance::Catalogue, State::New))))
     }
 
@@ -192,7 +206,14 @@ impl Tables {
         let known = self.known(&descriptor, place).map(|version| version.epoch);
         let epoch = known.unwrap_or_else(|| self.next_epoch(&descriptor));
         self.fetch_types(&descriptor).await?;
-        let resolved = build(&descriptor, Some(&facts), &self.types, &|_| None, epoch);
+        let resolved = build(
+            &descriptor,
+            Some(&facts),
+            &self.types,
+            &|_| None,
+            epoch,
+            &self.settings.key_rules,
+        );
         let state = if known.is_some() { State::Known } else { State::New };
         Ok(self.add(&descriptor, Some(facts), resolved, (place, Provenance::Catalogue, state)))
     }
@@ -288,6 +309,7 @@ impl Tables {
         stage: &mut Stage<S>,
     ) -> Result<(), Fault> {
         let version = Arc::clone(&self.entry(index)?.version);
+        self.settings.key_rules.check(&version)?;
         // compiled first: what cannot be published is not announced either
         let table = Box::new(stage.open_table(version).await?);
         if matches!(self.entry(index)?.state, State::New) {
@@ -305,7 +327,15 @@ impl Tables {
         let entry = self.entry(index)?;
         let before = self.last_of(&entry.descriptor).map(|last| {
             let facts = last.facts.as_ref();
-            build(&last.descriptor, facts, &self.types, &|_| None, last.epoch).version
+            build(
+                &last.descriptor,
+                facts,
+                &self.types,
+                &|_| None,
+                last.epoch,
+                &self.settings.key_rules,
+            )
+            .version
         });
         let change = before.as_ref().and_then(|before| diff(before, &entry.version));
         let position = entry.place.commit.to_string();
@@ -404,7 +434,14 @@ impl Tables {
             .get_mut(index)
             .ok_or_else(|| Code::Internal.fault("an index of no table"))?;
         let epoch = entry.version.epoch;
-        let resolved = build(&entry.descriptor, entry.facts.as_ref(), types, &|_| None, epoch);
+        let resolved = build(
+            &entry.descriptor,
+            entry.facts.as_ref(),
+            types,
+            &|_| None,
+            epoch,
+            &self.settings.key_rules,
+        );
         entry.version = Arc::new(resolved.version);
         entry.labels = resolved.labels;
         if !matches!(entry.state, State::New) {

@@ -9,6 +9,7 @@ use tidegate::sources::postgres::catalogue::{
     Generated, fetch_tables, fetch_types, list_relations,
 };
 use tidegate::sources::postgres::connection::{Connection, Purpose, StreamOptions};
+use tidegate::sources::postgres::key_rules::KeyRules;
 use tidegate::sources::postgres::relations::RelationDescriptor;
 use tidegate::sources::postgres::table_version::build;
 use tidegate::sources::postgres::values::TypeCatalogue;
@@ -138,7 +139,7 @@ async fn table_versions_have_what_only_the_catalogue_knows() {
     fetch_types(&mut control, &mut types, &of_columns).await.expect("fetched");
     let version = |index: usize| {
         let table = &facts[index];
-        build(&table.descriptor(false), Some(table), &types, &|_| None, 1)
+        build(&table.descriptor(false), Some(table), &types, &|_| None, 1, &KeyRules::default())
     };
     let by_key = version(1);
     assert_eq!(by_key.labels.len(), 1);

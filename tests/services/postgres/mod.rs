@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tidegate::config::Secret;
 use tidegate::sources::postgres::connection::ReplicationStream;
+use tidegate::sources::postgres::key_rules::KeyRules;
 use tidegate::sources::postgres::{
     ConnectionSettings, MessageFilter, PublicationAutocreate, Settings, SnapshotMode, SslMode,
     TableFilter,
@@ -120,6 +121,7 @@ fn source_settings(connection: &ConnectionSettings, slot: &str, publication: &st
         publish_via_partition_root: false,
         snapshot_mode: SnapshotMode::Initial,
         tables: TableFilter::default(),
+        key_rules: KeyRules::default(),
         status_interval: Duration::from_secs(10),
         slot_max_retries: 0,
         slot_retry_delay: Duration::from_millis(1),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::config::Secret;
+use crate::sources::postgres::key_rules::KeyRules;
 use crate::sources::postgres::{
     ConnectionSettings, MessageFilter, SnapshotMode, SslMode, TableFilter,
 };
@@ -33,6 +34,7 @@ fn settings(mode: PublicationAutocreate, via_root: bool) -> Settings {
         publish_via_partition_root: via_root,
         snapshot_mode: SnapshotMode::Initial,
         tables: TableFilter::default(),
+        key_rules: KeyRules::default(),
         status_interval: limit,
         slot_max_retries: 0,
         slot_retry_delay: limit,

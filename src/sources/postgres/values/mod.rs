@@ -16,6 +16,7 @@
 mod catalogue;
 mod resolve;
 mod type_name;
+mod declared;
 
 mod scan;
 mod numbers;
@@ -31,6 +32,7 @@ mod defaults;
 mod tests;
 
 pub use catalogue::{TYPE_QUERY, TypeCatalogue, TypeFacts, TypeKind, TypeRow};
+pub use declared::declared_type;
 pub use defaults::column_default;
 pub use labels::LabelCheck;
 pub use resolve::{ResolvedColumn, WireType, resolve};
