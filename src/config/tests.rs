@@ -356,10 +356,7 @@ fn a_registry_is_asked_in_one_way() {
 fn what_is_known_and_not_built_is_refused_unless_it_asks_for_nothing() {
     parse(&[("snapshot.delay.ms", "0"), ("transforms", ""), ("plugin.name", "pgoutput")]);
     check_faults(
-        &[
-            ("signal.data.collection", "public.signal"),
-            ("plugin.name", "decoderbufs"),
-        ],
+        &[("signal.data.collection", "public.signal"), ("plugin.name", "decoderbufs")],
         &[
             "TG-E-CONFIG-UNSUPPORTED: signal.data.collection 'public.signal': not supported: signals are \
              not built yet",

@@ -44,7 +44,7 @@ use crate::change::{ChangeKind, TableVersion};
 use crate::error::Fault;
 use crate::record::RecordShape;
 
-pub use crate::record::Side;
+pub use crate::record::{HashAlgorithm, HashInput, Side};
 pub use column_rules::{ColumnRules, ColumnTreatment, Treatment};
 pub use control::{ControlOrigin, ControlRecord, Provenance, control_record};
 pub use message::message_plan;
