@@ -13,8 +13,8 @@ use super::settings::{BinaryMode, Operation, PlanSettings};
 use super::source_block::SourceBlock;
 use super::transforms;
 use crate::change::{
-    BeforeImage, ByteText, CellParser, ChangeKind, Column, ColumnType, NativeType, Scalar, TableId,
-    TableVersion, ValueError,
+    BeforeImage, ByteText, CellParser, ChangeKind, Column, ColumnType, DeclaredType, NativeType,
+    Scalar, TableId, TableVersion, ValueError,
 };
 use crate::error::Fault;
 use crate::record::{
@@ -69,6 +69,7 @@ fn column(name: &str, kind: ColumnType, parser: Arc<dyn CellParser>) -> Column {
         nullable: false,
         default: None,
         native: NativeType { name: name.to_owned(), id: 0, modifier: -1 },
+        declared: DeclaredType::default(),
         identity: false,
         comment: None,
         parser,
