@@ -115,7 +115,7 @@ metrics! {
     SIZE_BYTES "tidegate_source_transaction_bytes" Histogram(&BYTES), "bytes", ["connector", "task"], "Encoded records of each source transaction that had changes.";
     DELIVERY "tidegate_delivery_seconds" Histogram(&LATENCY), "s", ["connector", "task"], "From a transaction's commit at the source to its visibility in Kafka, by the clocks of both.";
     KAFKA_SECONDS "tidegate_kafka_transaction_seconds" Histogram(&LATENCY), "s", ["connector", "task"], "From the beginning of a Kafka transaction to the acknowledgement of its commit.";
-    KAFKA_TRANSACTIONS "tidegate_kafka_transactions_total" Counter, "", ["connector", "task", "outcome"], "Kafka transactions: committed or aborted.";
+    KAFKA_TRANSACTIONS "tidegate_kafka_transactions_total" Counter, "", ["connector", "task", "outcome"], "Kafka transactions: committed (those that hold nothing but the offset included) or aborted.";
     BUFFER_FULL "tidegate_producer_buffer_full_total" Counter, "", ["connector", "task"], "How often a record waited a millisecond because the producer's buffer was full.";
     REGISTRY_REQUESTS "tidegate_registry_requests_total" Counter, "", ["connector", "task", "outcome"], "Requests to schema registries: answered, refused, or failed (no answer that settles it).";
     REGISTRY_SECONDS "tidegate_registry_request_seconds" Histogram(&LATENCY), "s", ["connector", "task"], "How long they took.";

@@ -29,8 +29,8 @@ pub struct PublisherMetrics {
     last_took: Gauge,
     /// When that was.
     last_at: Gauge,
-    /// Bytes in the queue.
-    pub queue_bytes: Gauge,
+    /// Bytes in the queue; the stage sets it too.
+    pub queue_bytes: Arc<Gauge>,
     /// How many there may be.
     pub queue_limit: Gauge,
 }
@@ -62,7 +62,7 @@ impl Default for PublisherMetrics {
             pending: Gauge::default(),
             last_took: Gauge::default(),
             last_at: Gauge::default(),
-            queue_bytes: Gauge::default(),
+            queue_bytes: Arc::default(),
             queue_limit: Gauge::default(),
         }
     }

@@ -13,6 +13,8 @@ pub struct StageMetrics {
     tables: Mutex<BTreeMap<TableName, Arc<TableMetrics>>>,
     /// Encoded bytes that wait for their transaction's end.
     pub staged_bytes: Gauge,
+    /// Bytes in the queue; the publisher sets it too.
+    pub queue_bytes: Arc<Gauge>,
     /// When the last change was processed, microseconds since the epoch; 0: never.
     pub last_change: Gauge,
     /// Records made.
@@ -31,6 +33,7 @@ impl Default for StageMetrics {
         Self {
             tables: Mutex::default(),
             staged_bytes: Gauge::default(),
+            queue_bytes: Arc::default(),
             last_change: Gauge::default(),
             records: Counter::default(),
             transaction_changes: Histogram::new(&CHANGES),
@@ -40,6 +43,11 @@ impl Default for StageMetrics {
 }
 
 impl StageMetrics {
+    /// Of a stage whose queue's bytes are shown by this gauge.
+    pub(super) fn beside(queue_bytes: Arc<Gauge>) -> Self {
+        Self { queue_bytes, ..Self::default() }
+    }
+
     /// The counts of a table, to be kept beside its writer.
     pub fn table(&self, namespace: &str, name: &str) -> Arc<TableMetrics> {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);

@@ -47,11 +47,13 @@ pub struct TaskMetrics {
 
 impl TaskMetrics {
     pub(super) fn new(identity: TaskIdentity) -> Self {
+        let publisher = PublisherMetrics::default();
+        let queue_bytes = Arc::clone(&publisher.queue_bytes);
         Self {
             number: identity.task.to_string(),
             identity,
-            stage: Arc::default(),
-            publisher: Arc::default(),
+            stage: Arc::new(StageMetrics::beside(queue_bytes)),
+            publisher: Arc::new(publisher),
             registry: Arc::default(),
             source: Arc::default(),
             faults: Mutex::default(),

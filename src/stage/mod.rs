@@ -501,7 +501,9 @@ impl<S: Services> Stage<S> {
             metrics.records.add(batch.records().len() as u64);
         }
         metrics.staged_bytes.set_len(self.batch.byte_len());
-        self.queue.send(item).await.map_err(|_closed| publisher_ended())
+        self.queue.send(item).await.map_err(|_closed| publisher_ended())?;
+        metrics.queue_bytes.set_len(self.queue.bytes_in_flight());
+        Ok(())
     }
 }
 

@@ -69,7 +69,7 @@ pub async fn watch_health(
         return std::future::pending().await;
     }
     let mut watch = HealthWatch::new(settings.slot_retained_warning);
-    let mut connection = None;
+    let (mut connection, mut is_seen) = (None, true);
     let mut tick = tokio::time::interval(settings.slot_health_interval);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -79,6 +79,7 @@ pub async fn watch_health(
         match tokio::time::timeout(PATIENCE, look).await.unwrap_or_else(|_elapsed| Err(too_slow()))
         {
             Ok(health) => {
+                is_seen = true;
                 if let Some(time) = watch.confirmed_since(&health, now) {
                     caught_up(time);
                 }
@@ -90,7 +91,9 @@ pub async fn watch_health(
             Err(fault) => {
                 connection = None;
                 metrics.set_readings(None);
-                tracing::debug!(connector, error = %fault, "the slot cannot be looked at now");
+                if std::mem::replace(&mut is_seen, false) {
+                    tracing::warn!(connector, error = %fault, "the slot cannot be looked at now");
+                }
             }
         }
     }
