@@ -22,6 +22,7 @@ mod state;
 mod tables;
 mod messages;
 mod event_fields;
+mod siblings;
 mod publishing;
 pub mod publication;
 pub mod preflight;

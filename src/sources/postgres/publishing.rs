@@ -10,6 +10,7 @@ use super::decode::{CommitOutput, MessageOutput, Output, RowChange, Transaction,
 use super::event_fields::{EventFields, SnapshotMarker};
 use super::messages::Messages;
 use super::offset::{Inside, Offset, Phase};
+use super::siblings::Siblings;
 use super::tables::{Place, Tables};
 use super::wire::Lsn;
 use crate::change::{ChangeKind, Event, RowImage};
@@ -51,6 +52,8 @@ pub(super) struct Publishing<'a, S> {
     held: Option<Inside>,
     commit: Lsn,
     mode: Mode,
+    /// Rows of the open transaction; taken out while one of them is written.
+    siblings: Option<Box<Siblings>>,
 }
 
 impl<'a, S: Services> Publishing<'a, S> {
@@ -74,6 +77,7 @@ impl<'a, S: Services> Publishing<'a, S> {
             offset: Offset { inside: None, ..offset },
             commit: Lsn::ZERO,
             mode: Mode::Between,
+            siblings: None,
         }
     }
 
@@ -145,6 +149,22 @@ impl<'a, S: Services> Publishing<'a, S> {
     }
 
     async fn row(&mut self, change: RowChange<'_>) -> Result<(), Fault> {
+        if self.mode == Mode::Discard {
+            return Ok(());
+        }
+        // What is published already is remembered too: what follows must be completed as it was.
+        let mut siblings = self.siblings.take().unwrap_or_default();
+        let completed = match self.tables.identity(change.index) {
+            Some(identity) => siblings.pass(&change, identity),
+            None => None,
+        };
+        let row = completed.unwrap_or(change.row);
+        let outcome = self.complete_row(RowChange { row, ..change }).await;
+        self.siblings = Some(siblings);
+        outcome
+    }
+
+    async fn complete_row(&mut self, change: RowChange<'_>) -> Result<(), Fault> {
         if self.is_published(change.sequence) {
             return Ok(());
         }
@@ -153,6 +173,7 @@ impl<'a, S: Services> Publishing<'a, S> {
     }
 
     async fn truncate(&mut self, truncate: TruncateOutput<'_>) -> Result<(), Fault> {
+        self.forget_siblings();
         if self.is_published(truncate.sequence) {
             return Ok(());
         }
@@ -261,7 +282,14 @@ impl<'a, S: Services> Publishing<'a, S> {
         Ok(())
     }
 
+    fn forget_siblings(&mut self) {
+        if let Some(siblings) = &mut self.siblings {
+            siblings.clear();
+        }
+    }
+
     async fn commit(&mut self, commit: CommitOutput) -> Result<(), Fault> {
+        self.forget_siblings();
         self.fields.commit(commit.end_lsn);
         let mode = std::mem::replace(&mut self.mode, Mode::Between);
         if mode == Mode::Discard {

@@ -19,7 +19,7 @@ use super::state::{KnownVersion, TableHistory};
 use super::table_version::{ResolvedTable, best_facts, build};
 use super::values::{LabelCheck, TypeCatalogue, WireType};
 use super::wire::{RelationId, ReplicaIdentity};
-use crate::change::{RowImage, TableVersion, diff};
+use crate::change::{BeforeImage, RowImage, TableVersion, diff};
 use crate::error::{Code, Fault};
 use crate::plan::{ControlOrigin, Provenance, control_record};
 use crate::stage::{OpenTable, Services, Stage, TableState};
@@ -271,6 +271,15 @@ impl Tables {
             || self.histories.values().filter_map(TableHistory::newest).any(|version| {
                 version.descriptor.namespace == namespace && version.descriptor.name == name
             })
+    }
+
+    /// The columns by which the source tells a version's rows apart, where it sends no whole old
+    /// rows.
+    pub(super) fn identity(&self, index: usize) -> Option<&[usize]> {
+        match &self.entries.get(index)?.version.before_image {
+            BeforeImage::Key(columns) => Some(columns),
+            BeforeImage::Full | BeforeImage::None => None,
+        }
     }
 
     /// The number of columns of a version.
