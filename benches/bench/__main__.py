@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -32,10 +33,10 @@ OPPONENTS = ["recvlogical", "producer", "debezium", "debezium-default"]
 class Progress:
     """One line that says what happens; on a terminal it is written over."""
 
-    def __init__(self, quiet: bool) -> None:
+    def __init__(self) -> None:
         self._began = time.monotonic()
         self._stage = ""
-        self._terminal = sys.stdout.isatty() and not quiet
+        self._terminal = sys.stdout.isatty()
 
     def stage(self, text: str) -> None:
         """What is done now."""
@@ -92,7 +93,9 @@ def services() -> tuple[Source, Kafka, Registry]:
 
 
 def build() -> None:
-    """The worker, for release."""
+    """The worker, for release; TIDEGATE_BIN takes another build."""
+    if "TIDEGATE_BIN" in os.environ:
+        return
     subprocess.run(["cargo", "build", "--release", "--quiet", "--bin", "tidegate"], cwd=settings.ROOT, check=True)
     os.environ["TIDEGATE_BIN"] = str(Path(os.environ.get("CARGO_TARGET_DIR") or settings.ROOT / "target") / "release" / "tidegate")
 
@@ -133,7 +136,9 @@ def choice(given: str | None, usual: list[str], allowed: Any) -> list[str]:
 
 def measure(asked: argparse.Namespace) -> dict[str, Any]:
     """Run what was asked for; what was measured before an interruption is kept."""
-    progress = Progress(False)
+    progress = Progress()
+    # Asked to end, it still stops what it started and keeps what it has.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     plan = Plan(choice(asked.workloads, QUICK if asked.quick else list(WORKLOADS), WORKLOADS),
                 choice(asked.opponents, ["recvlogical", "debezium"] if asked.quick else OPPONENTS, OPPONENTS),
                 asked.scale, asked.pairs, asked.quick, asked.tables)
@@ -141,7 +146,8 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
     build()
     plan.opponents = opponents(plan.opponents, progress)
     source, kafka, registry = services()
-    document: dict[str, Any] = {"machine": probes.facts() | {"postgres": source.version(), "broker_java": JAVA},
+    document: dict[str, Any] = {"machine": probes.facts() | {"postgres": source.version(), "broker_java": os.environ["STACK_JAVA_OPTS"],
+                                                           "worker": os.environ["TIDEGATE_BIN"]},
                                 "asked": vars(asked), "runs": plan.runs}
     try:
         bench = Bench(source, kafka, registry, progress.say)

@@ -50,6 +50,8 @@ class Tidegate:
     """The worker of this checkout, built for release, with its defaults and the compression that all get."""
 
     name = "tidegate"
+    # What it is told for a backlog only: nothing.
+    backlog: Mapping[str, str] = {}
 
     def __init__(self, source: Source, bootstrap: str, registry: str, **options: str):
         self._source, self._bootstrap, self._registry = source, bootstrap, registry
@@ -93,11 +95,14 @@ class Debezium:
         "producer.override.compression.type": "lz4", "producer.override.linger.ms": "5",
         "producer.override.batch.size": "262144", "producer.override.buffer.memory": "67108864",
     }
+    # Kafka transactions: for a backlog as long as the worker's, for a short latency one for each poll.
+    TUNED_BACKLOG = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "100"}
 
     def __init__(self, source: Source, bootstrap: str, registry: str, *, tuned: bool, heap: str = "1g"):
         self.name = "debezium" if tuned else "debezium-default"
         self._source, self._bootstrap, self._registry = source, bootstrap, registry
         self.options = self.TUNED if tuned else {}
+        self.backlog = self.TUNED_BACKLOG if tuned else {}
         self._heap = heap
         self._process: subprocess.Popen | None = None
 

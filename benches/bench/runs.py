@@ -83,7 +83,7 @@ class Bench:
         try:
             if snapshot:
                 options["snapshot.mode"] = "initial"
-            tool = reader.start(label, load.tables, **options)
+            tool = reader.start(label, load.tables, **{**reader.backlog, **options})
             submitted = time.monotonic()
             reader.submit()
             sender = self._sender(label, reader, snapshot)
