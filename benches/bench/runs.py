@@ -19,6 +19,8 @@ from .source import NAME, Load, Source, scratch
 STALLED = 60.0
 # How long the last stable offset has to stay where it is, to be taken for the end.
 SETTLED = 0.7
+# How far a reader may be behind when the last row of a steady rate is written.
+LATE = 120
 
 Reader = Tidegate | Debezium
 Result = dict[str, Any]
@@ -179,12 +181,13 @@ class Bench:
         batch = max(1, rate // 2000)
         total = rate * (warm + seconds)
         out = scratch(label) / "visible"
-        watch = subprocess.Popen(self.tools.command("watch", "--topic", topic, "--rows", str(total), "--seconds",
-                                                    str(warm + seconds + 60), "--out", str(out)), stdout=subprocess.DEVNULL)
+        watch = None
         try:
             tool = reader.start(label, ["paced"], **options)
             reader.submit()
             sender = self._sender(label, reader, False)
+            watch = subprocess.Popen(self.tools.command("watch", "--topic", topic, "--rows", str(total), "--seconds", str(
+                warm + seconds + LATE), "--out", str(out)), stdout=subprocess.DEVNULL)
             writer = self._write_paced(label, rate, batch, total)
             time.sleep(warm)
             meter = Meter(tool, sender, self.others() | {"writer": writer.pid, "watch": watch.pid}, interval=0.2)
@@ -196,14 +199,15 @@ class Bench:
             usage = meter.end()
             if writer.returncode != 0:
                 raise RuntimeError(f"pgbench ended with {writer.returncode}")
-            watch.wait(90)
+            watch.wait(warm + seconds + 2 * LATE)
             reason = reader.failed()
             if reason is not None:
                 raise RuntimeError(reason)
         finally:
             reader.stop()
-            watch.kill()
-            watch.wait()
+            if watch is not None:
+                watch.kill()
+                watch.wait()
         check = self.tools.run("verify", "--topic", topic, "--first", str(first), "--rows", str(total), "--unordered")
         rows = rate * usage.wall
         found = result(usage, int(rows)) | {"check": check, "right": check["right"], "asked_rate": rate}
