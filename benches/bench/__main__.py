@@ -171,7 +171,9 @@ def main() -> int:
     try:
         if asked.report:
             read = [json.loads(path.read_text()) for path in asked.report]
-            document = read[0] | {"runs": [run for one in read for run in one["runs"]]}
+            # Pairs are of one invocation; those of another one get numbers of their own.
+            runs = [run | {"pair": run["pair"] + 1000 * at} for at, one in enumerate(read) for run in one["runs"]]
+            document = read[0] | {"runs": runs}
         else:
             document = measure(asked)
     except (StackError, subprocess.CalledProcessError) as error:

@@ -10,7 +10,7 @@ from .runs import Result
 GOALS = Path(__file__).with_name("goals.json")
 # Figures of a run that are summed up, and whether a ratio of two contestants makes sense.
 FIGURES = ["rate", "warm_rate", "cpu_us", "warm_cpu_us", "sender_us", "broker_us", "wall_s", "rss_steady_mb", "rss_peak_mb",
-           "p50", "p90", "p99", "p999", "max", "start_s", "core_percent", "wal_bytes", "second_half_cpu_us"]
+           "p50", "p90", "p99", "p999", "max", "start_s", "core_percent", "wal_bytes", "second_half_cpu_us", "second_half_rate", "first_s"]
 RATIOS = ["rate", "warm_rate", "cpu_us", "warm_cpu_us", "sender_us", "broker_us", "p50", "p99"]
 # A pair with more of the machine taken by others is marked.
 FOREIGN = 0.15
@@ -22,8 +22,8 @@ def figure(run: Result, name: str) -> float | None:
     """One figure of one run. What is not warm is warm from the beginning, unless it is a JVM."""
     if name in ("p50", "p90", "p99", "p999", "max"):
         return run.get("latency_ms", {}).get(name)
-    if name == "second_half_cpu_us":
-        return run.get("warm_cpu_us")
+    if name.startswith("second_half_"):
+        return run.get(name.replace("second_half", "warm"))
     if name in ("warm_rate", "warm_cpu_us") and not run["contestant"].startswith("debezium"):
         return run.get(name.removeprefix("warm_"))
     return run.get(name)
@@ -118,14 +118,14 @@ def text(document: Summary) -> str:
             lines.append(f"| {goal['goal']} | {goal['what']} | {goal['variant']} | {wanted} | {measured} | {note} |")
     failed = [run for run in document["runs"] if not run["right"]]
     lines += ["", f"{len(document['runs'])} runs, {len(failed)} of them failed."]
-    lines += [f"- {run['variant']} {run['contestant']} {run['pair'] + 1}: {run.get('error') or run.get('check')}" for run in failed]
+    lines += [f"- {run['variant']} {run['contestant']} {run['pair'] % 1000 + 1}: {run.get('error') or run.get('check')}" for run in failed]
     return "\n".join(lines)
 
 
 def drain_table(found: Summary) -> list[str]:
     """Backlogs and snapshots: what the worker does, and the ratios to each opponent."""
-    lines = ["| workload | contestant | rows/s | CPU µs/row | server µs/row | broker µs/row | RSS MB steady, peak "
-             "| rate: worker / it | CPU: worker / it | server CPU: worker / it | pairs (marked) |", "|" + "---|" * 11]
+    lines = ["| workload | contestant | rows/s | second half | first row s | CPU µs/row | server µs/row | broker µs/row | RSS MB steady, peak "
+             "| rate: worker / it | CPU: worker / it | server CPU: worker / it | pairs (marked) |", "|" + "---|" * 13]
     for variant, entry in found.items():
         for name, figures in entry.items():
             if name == "ratios" or not isinstance(figures, dict) or not figures.get("rate") or "p50" in figures:
@@ -134,7 +134,8 @@ def drain_table(found: Summary) -> list[str]:
             warm = name.startswith("debezium")
             lines.append("| " + " | ".join([
                 variant, name + (f" ({figures['failed']} failed)" if figures["failed"] else ""),
-                pair(figures, "rate", warm, "{:,.0f}"), pair(figures, "cpu_us", warm, "{:.2f}"), one(figures, "sender_us", "{:.2f}"),
+                one(figures, "rate", "{:,.0f}"), one(figures, "second_half_rate", "{:,.0f}"), one(figures, "first_s", "{:.1f}"),
+                pair(figures, "cpu_us", warm, "{:.2f}"), one(figures, "sender_us", "{:.2f}"),
                 one(figures, "broker_us", "{:.2f}"), f"{one(figures, 'rss_steady_mb', '{:.0f}')}, {one(figures, 'rss_peak_mb', '{:.0f}')}",
                 spread(ratio, "warm_rate" if warm else "rate"), spread(ratio, "warm_cpu_us" if warm else "cpu_us"),
                 spread(ratio, "sender_us"), f"{ratio['pairs']} ({ratio['marked']})" if ratio else f"{figures['runs']}"]) + " |")

@@ -199,7 +199,8 @@ class Bench:
             usage = meter.end()
             if writer.returncode != 0:
                 raise RuntimeError(f"pgbench ended with {writer.returncode}")
-            watch.wait(warm + seconds + 2 * LATE)
+            if watch.wait(warm + seconds + 2 * LATE) != 0:
+                raise RuntimeError("the program that watches the topic ended early")
             reason = reader.failed()
             if reason is not None:
                 raise RuntimeError(reason)
@@ -301,6 +302,9 @@ def result(usage: Usage, rows: int) -> Result:
              "cpu_us": per_row.get("tool"), "sender_us": per_row.get("sender"), "broker_us": per_row.get("broker"),
              "cpu_s": usage.cpu, "rss_steady_mb": usage.rss_steady, "rss_peak_mb": usage.rss_peak,
              "foreign": usage.foreign, "steal": usage.steal, "load": usage.load}
+    first = next((sample.at - usage.samples[0].at for sample in usage.samples if sample.rows), None)
+    if first is not None:
+        found["first_s"] = first
     if usage.warm_cpu is not None and usage.warm_wall and rows and usage.warm_rows < rows:
         warm = rows - usage.warm_rows
         found |= {"warm_cpu_us": usage.warm_cpu / warm * 1e6, "warm_rate": warm / usage.warm_wall}

@@ -14,6 +14,9 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use crate::Failure;
 
+/// How many errors in a row, each of which may heal, are waited out.
+const PATIENCE: usize = 100;
+
 /// What comes next from the topics.
 pub(crate) enum Next<'a> {
     /// A record.
@@ -59,12 +62,17 @@ impl Reader {
     }
 
     pub(crate) fn next(&self, patience: Duration) -> Result<Next<'_>, Failure> {
-        match self.consumer.poll(patience) {
-            None => Ok(Next::Nothing),
-            Some(Ok(message)) => Ok(Next::Record(message)),
-            Some(Err(KafkaError::PartitionEOF(_))) => Ok(Next::End),
-            Some(Err(error)) => Err(error.into()),
+        // a broker that is busy may drop a connection; the client makes a new one by itself
+        for _ in 0..PATIENCE {
+            return match self.consumer.poll(patience) {
+                None => Ok(Next::Nothing),
+                Some(Ok(message)) => Ok(Next::Record(message)),
+                Some(Err(KafkaError::PartitionEOF(_))) => Ok(Next::End),
+                Some(Err(KafkaError::MessageConsumption(_))) => continue,
+                Some(Err(error)) => Err(error.into()),
+            };
         }
+        Err("the broker cannot be read".into())
     }
 }
 
