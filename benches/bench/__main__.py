@@ -147,7 +147,7 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
     plan.opponents = opponents(plan.opponents, progress)
     source, kafka, registry = services()
     document: dict[str, Any] = {"machine": probes.facts() | {"postgres": source.version(), "broker_java": os.environ["STACK_JAVA_OPTS"],
-                                                           "worker": os.environ["TIDEGATE_BIN"]},
+                                                           "worker": Path(os.environ["TIDEGATE_BIN"]).name},
                                 "asked": vars(asked), "runs": plan.runs}
     try:
         bench = Bench(source, kafka, registry, progress.say)
