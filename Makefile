@@ -9,7 +9,7 @@ SHELL := /bin/bash
 STACK := PYTHONPATH=integration python3 -m stack
 NO_SERVICES := env -u TIDEGATE_TEST_PG -u TIDEGATE_TEST_KAFKA -u TIDEGATE_TEST_REGISTRY
 
-.PHONY: help up down status logs build check test test-full demo bench bench-quick clean clean-stack
+.PHONY: help up down status logs build check test test-full demo bench bench-quick bench-micro clean clean-stack
 
 help: ## this text
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,11 @@ test-full: test ## and the other servers, and the long scenarios
 	PG=16 integration/run
 	PG=17 integration/run
 	PG=18 integration/run --long
+
+bench-micro: ## time and instructions per row from frame to hand-over (UPDATE_EXPECT=1 sets the bounds anew)
+	@integration/stack/prerequisites build
+	cargo bench --bench micro
+	benches/micro/instructions "$$(cargo bench --bench micro --no-run --message-format=json 2>/dev/null | sed -n 's/.*"executable":"\([^"]*\/micro-[^"]*\)".*/\1/p' | tail -1)"
 
 demo: ## a table's changes on their way from PostgreSQL to Kafka, on your terminal
 	@integration/stack/prerequisites build

@@ -187,31 +187,28 @@ impl Batch {
         self.records.truncate(marks.records);
     }
 
-    /// Takes out everything since the marks as a batch of its own; what came before stays, and so
-    /// do the ends of transactions, which are before any marks that are of use.
+    /// Moves everything since the marks to an empty batch, whose memory is used; what came before
+    /// stays, and so do the ends of transactions, which are before any marks that are of use.
     #[must_use]
-    pub fn split_off(&mut self, mark: Marks) -> Self {
+    pub fn split_off(&mut self, mark: Marks, mut rest: Self) -> Self {
         let shift =
             |span: Span| Span { start: span.start - mark.arena, end: span.end - mark.arena };
-        Self {
-            commits: Vec::new(),
-            arena: self.arena.split_off(mark.arena.min(self.arena.len())),
-            headers: self
-                .headers
+        rest.arena.extend_from_slice(self.arena.get(mark.arena..).unwrap_or_default());
+        rest.headers.extend(
+            self.headers
                 .drain(mark.headers.min(self.headers.len())..)
-                .map(|header| Header { name: shift(header.name), value: header.value.map(shift) })
-                .collect(),
-            records: self
-                .records
-                .drain(mark.records.min(self.records.len())..)
-                .map(|record| Record {
-                    key: record.key.map(shift),
-                    value: record.value.map(shift),
-                    headers: record.headers.start - mark.headers..record.headers.end - mark.headers,
-                    ..record
-                })
-                .collect(),
-        }
+                .map(|header| Header { name: shift(header.name), value: header.value.map(shift) }),
+        );
+        rest.records.extend(self.records.drain(mark.records.min(self.records.len())..).map(
+            |record| Record {
+                key: record.key.map(shift),
+                value: record.value.map(shift),
+                headers: record.headers.start - mark.headers..record.headers.end - mark.headers,
+                ..record
+            },
+        ));
+        self.arena.truncate(mark.arena);
+        rest
     }
 
     /// Where everything that is added from now on begins.
@@ -253,7 +250,7 @@ mod tests {
         let marks = batch.marks();
         push(&mut batch, 2, b"two", b"h2");
         push(&mut batch, 3, b"three", b"h3");
-        let tail = batch.split_off(marks);
+        let tail = batch.split_off(marks, Batch::new());
         assert_eq!(batch.records().len(), 1);
         assert_eq!(batch.byte_len(), 5);
         let keys: Vec<_> = tail.records().iter().map(|r| tail.bytes(r.key.unwrap())).collect();

@@ -377,7 +377,8 @@ impl<S: Services> Stage<S> {
         self.send_control(&before).await?;
         self.open = OpenTransaction::Spilled;
         self.counts.spilled += self.batch.byte_len() as u64;
-        let batch = std::mem::take(&mut self.batch);
+        let spare = self.queue.batch();
+        let batch = std::mem::replace(&mut self.batch, spare);
         self.complete = Marks::default();
         self.send(Staged::Records { batch, offset: inside, complete: false }).await
     }
@@ -450,11 +451,8 @@ impl<S: Services> Stage<S> {
         if self.complete.records() == 0 && !even_if_empty {
             return self.send(Staged::Marker { offset }).await;
         }
-        let rest = if self.batch.marks() == self.complete {
-            self.queue.batch()
-        } else {
-            self.batch.split_off(self.complete)
-        };
+        let spare = self.queue.batch();
+        let rest = self.batch.split_off(self.complete, spare);
         let batch = std::mem::replace(&mut self.batch, rest);
         self.complete = Marks::default();
         self.send(Staged::Records { batch, offset, complete: true }).await

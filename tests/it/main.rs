@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests panic, they do not return errors")]
 
+mod allocations;
 mod docs;
 mod examples;
 mod house;
@@ -9,3 +10,5 @@ mod replay;
 mod streams;
 mod transforms;
 mod rest;
+#[path = "../../benches/micro/workload.rs"]
+mod workload;

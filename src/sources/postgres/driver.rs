@@ -20,7 +20,8 @@ use super::Settings;
 use super::capture::{Selection, select};
 use super::catalogue::list_relations;
 use super::connection::{Connection, Purpose, ReplicationReader, StreamOptions};
-use super::decode::{Decoder, Output};
+use super::decode::Decoder;
+use super::frames::frame_in;
 use super::initial_snapshot::{self, SnapshotTask};
 use super::messages::{MessageFilter, Messages};
 use super::offset::{Offset, Phase};
@@ -33,8 +34,7 @@ use super::settings::SnapshotMode;
 use super::slot::{self, Standing};
 use super::status::{StatusKeeper, clock_micros};
 use super::tables::{Origin, Tables};
-use super::values::WireType;
-use super::wire::{Lsn, RelationId};
+use super::wire::Lsn;
 use crate::error::{Code, Fate, Fault};
 use crate::observe::SourceMetrics;
 use crate::plan::Operation;
@@ -370,7 +370,7 @@ impl<'a, S: Services> Course<'a, S> {
                 frame = reader.next() => match frame? {
                     Some(frame) => {
                         publishing.now_micros = clock_micros();
-                        frame_in(&mut decoder, &mut publishing, &status, frame).await?;
+                        frame_in(&mut decoder, &mut publishing, status.progress(), frame).await?;
                     }
                     None => return Err(Code::StreamStopped.fault("the server ended the stream")),
                 },
@@ -383,63 +383,12 @@ impl<'a, S: Services> Course<'a, S> {
             }
             // what has arrived already is taken without looking at anything else
             while let Some(frame) = reader.try_next()? {
-                frame_in(&mut decoder, &mut publishing, &status, frame).await?;
+                frame_in(&mut decoder, &mut publishing, status.progress(), frame).await?;
             }
             publishing.stage.hand_over().await?;
         }
         publishing.stage.hand_over().await?;
         Ok(Streamed { reader, status })
-    }
-}
-
-/// One frame, from bytes to the stage.
-async fn frame_in<S: Services>(
-    decoder: &mut Decoder,
-    publishing: &mut Publishing<'_, S>,
-    status: &StatusKeeper,
-    frame: &[u8],
-) -> Result<(), Fault> {
-    let (descriptor, sequence) = match decoder.frame(frame)? {
-        Output::Relation { descriptor, sequence } => (descriptor, sequence),
-        Output::RelationRepeated { relation, sequence } => {
-            return recheck(decoder, publishing, relation, sequence).await;
-        }
-        output => {
-            if let Output::Keepalive(keepalive) = &output {
-                status.set_received(keepalive.wal_end);
-                if keepalive.reply_requested {
-                    status.reply();
-                }
-            }
-            if let Output::Commit(commit) = &output {
-                status.set_received(commit.end_lsn);
-            }
-            let outcome = publishing.take(output).await;
-            return outcome.map_err(|fault| fault.at_position(decoder.position()));
-        }
-    };
-    let place = publishing.place(sequence);
-    let wire_types =
-        |oid| decoder.type_name(oid).map(|(namespace, name)| WireType { namespace, name });
-    match publishing.tables.describe(&descriptor, place, &wire_types).await? {
-        Some(table) => decoder.install(descriptor.oid, table),
-        None => decoder.exclude(descriptor.oid),
-    }
-}
-
-/// A description was repeated: the key may be another one.
-async fn recheck<S: Services>(
-    decoder: &mut Decoder,
-    publishing: &mut Publishing<'_, S>,
-    relation: RelationId,
-    sequence: u64,
-) -> Result<(), Fault> {
-    let place = publishing.place(sequence);
-    let wire_types =
-        |oid| decoder.type_name(oid).map(|(namespace, name)| WireType { namespace, name });
-    match publishing.tables.recheck_key(relation, place, &wire_types).await? {
-        Some(table) => decoder.install(relation, table),
-        None => Ok(()),
     }
 }
 

@@ -24,6 +24,8 @@ mod messages;
 mod event_fields;
 mod siblings;
 mod publishing;
+mod frames;
+pub mod replay;
 pub mod publication;
 pub mod preflight;
 mod preview;

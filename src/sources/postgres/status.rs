@@ -17,11 +17,29 @@ use super::wire::{Lsn, StatusUpdate, WireTime};
 use crate::error::{Code, Fault};
 use crate::stage::OffsetRecord;
 
+/// What the reader tells whoever sends status updates.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Progress {
+    received: Arc<AtomicU64>,
+    reply: Arc<Notify>,
+}
+
+impl Progress {
+    /// Everything up to here was received.
+    pub(super) fn set_received(&self, position: Lsn) {
+        self.received.fetch_max(position.0, Ordering::Relaxed);
+    }
+
+    /// The server asked for an update.
+    pub(super) fn ask_for_reply(&self) {
+        self.reply.notify_one();
+    }
+}
+
 /// Sends status updates until it is dropped.
 #[derive(Debug)]
 pub(super) struct StatusKeeper {
-    received: Arc<AtomicU64>,
-    reply: Arc<Notify>,
+    progress: Progress,
     leave: Arc<Notify>,
     join: JoinHandle<Result<ReplicationWriter, Fault>>,
 }
@@ -34,29 +52,23 @@ impl StatusKeeper {
         interval: Duration,
         start: Lsn,
     ) -> Self {
-        let received = Arc::new(AtomicU64::new(start.0));
-        let reply = Arc::new(Notify::new());
+        let progress = Progress::default();
+        progress.set_received(start);
         let leave = Arc::new(Notify::new());
         let sending = Sending {
             writer,
             committed,
-            received: Arc::clone(&received),
-            reply: Arc::clone(&reply),
+            progress: progress.clone(),
             leave: Arc::clone(&leave),
             flushed: Lsn::ZERO,
         };
         let join = tokio::spawn(sending.run(interval));
-        Self { received, reply, leave, join }
+        Self { progress, leave, join }
     }
 
-    /// Everything up to here was received.
-    pub(super) fn set_received(&self, position: Lsn) {
-        self.received.fetch_max(position.0, Ordering::Relaxed);
-    }
-
-    /// The server asked for an update.
-    pub(super) fn reply(&self) {
-        self.reply.notify_one();
+    /// Where the reader says how far it is.
+    pub(super) const fn progress(&self) -> &Progress {
+        &self.progress
     }
 
     /// Ends only if the server can no longer be told.
@@ -96,8 +108,7 @@ impl Drop for StatusKeeper {
 struct Sending {
     writer: ReplicationWriter,
     committed: watch::Receiver<Option<OffsetRecord>>,
-    received: Arc<AtomicU64>,
-    reply: Arc<Notify>,
+    progress: Progress,
     leave: Arc<Notify>,
     flushed: Lsn,
 }
@@ -113,7 +124,7 @@ impl Sending {
                     publisher_lives = changed.is_ok();
                     false
                 }
-                () = self.reply.notified() => false,
+                () = self.progress.reply.notified() => false,
                 () = self.leave.notified() => {
                     is_leaving = true;
                     false
@@ -133,7 +144,7 @@ impl Sending {
         if let Some(position) = committed.as_ref().and_then(acknowledged) {
             self.flushed = self.flushed.max(position);
         }
-        let written = Lsn(self.received.load(Ordering::Relaxed)).max(self.flushed);
+        let written = Lsn(self.progress.received.load(Ordering::Relaxed)).max(self.flushed);
         let update = StatusUpdate {
             written,
             flushed: self.flushed,

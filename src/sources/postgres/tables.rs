@@ -46,6 +46,8 @@ pub(super) struct Tables {
     types: TypeCatalogue,
     entries: Vec<Entry>,
     catalogue: Option<Connection>,
+    /// Whether there is a server that could be asked.
+    is_offline: bool,
     /// When the catalogue was last asked. A connection that was idle for long may be dead without
     /// anybody knowing.
     asked: Instant,
@@ -101,8 +103,18 @@ impl Tables {
             types: TypeCatalogue::new(),
             entries: Vec::new(),
             catalogue: None,
+            is_offline: false,
             asked: Instant::now(),
         })
+    }
+
+    /// Begins with nothing remembered and no server to ask: only what the stream says is known.
+    ///
+    /// # Errors
+    /// None that can be met.
+    pub(super) fn offline(settings: Arc<Settings>) -> Result<Self, Fault> {
+        let origin = Origin { system: String::new(), database: String::new() };
+        Ok(Self { is_offline: true, ..Self::new(settings, origin, &[])? })
     }
 
     /// Forgets the descriptions of an earlier connection, and keeps what is remembered.
@@ -484,6 +496,9 @@ impl Tables {
     }
 
     async fn connect(&mut self) -> Result<(), Fault> {
+        if self.is_offline {
+            return Ok(());
+        }
         if std::mem::replace(&mut self.asked, Instant::now()).elapsed() > IDLE_LIMIT {
             self.catalogue = None;
         }
