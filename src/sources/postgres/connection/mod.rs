@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! socket     TCP or Unix, encrypted by tls, whose certificate facts come from certificate
+//!            (tcp: read in large pieces while much arrives, as pace decides)
 //! channel    messages
 //! auth       who we are, who the server is
 //! query      statements and rows             → everything that asks the catalogue
@@ -20,10 +21,12 @@ mod certificate;
 mod channel;
 mod commands;
 mod copy;
+mod pace;
 mod query;
 mod server_message;
 mod socket;
 mod stream;
+mod tcp;
 mod tls;
 
 #[cfg(test)]
@@ -48,6 +51,7 @@ pub use copy::CopyOut;
 pub use query::{Row, identifier, literal};
 pub use socket::Socket;
 pub use stream::{ReplicationReader, ReplicationStream, ReplicationWriter, StreamOptions};
+pub use tcp::Tcp;
 
 /// What a connection is for. It decides the start-up parameters and the pinned settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,11 +10,12 @@ use std::task::{Context, Poll};
 
 use rustls::ClientConfig;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpSocket, TcpStream, UnixStream};
+use tokio::net::{TcpSocket, UnixStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::auth::Binding;
+use super::tcp::Tcp;
 use super::tls::{self, Encryption};
 use crate::error::{Code, Fault};
 use crate::sources::postgres::ConnectionSettings;
@@ -23,11 +24,11 @@ use crate::sources::postgres::ConnectionSettings;
 #[derive(Debug)]
 pub enum Socket {
     /// TCP in the clear.
-    Tcp(TcpStream),
+    Tcp(Tcp),
     /// A Unix socket.
     Unix(UnixStream),
     /// TCP under TLS.
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<TlsStream<Tcp>>),
 }
 
 /// Why a stream could not be had.
@@ -117,7 +118,7 @@ fn unix_path(settings: &ConnectionSettings) -> Option<String> {
 }
 
 /// Tries the addresses of the host in their order.
-async fn connect_tcp(settings: &ConnectionSettings) -> Result<TcpStream, Fault> {
+async fn connect_tcp(settings: &ConnectionSettings) -> Result<Tcp, Fault> {
     let unreachable = |what: String, error: &io::Error| {
         Code::SourceUnreachable.fault(format!("{what} {}", endpoint(settings))).caused_by(error)
     };
@@ -134,7 +135,7 @@ async fn connect_tcp(settings: &ConnectionSettings) -> Result<TcpStream, Fault> 
             socket.connect(address).await
         };
         match attempt.await {
-            Ok(stream) => return Ok(stream),
+            Ok(stream) => return Ok(Tcp::new(stream)),
             Err(error) => last = error,
         }
     }
