@@ -169,7 +169,7 @@ fn bounds_and_names_have_their_defaults() {
     let connector = parse(&[]);
     assert_eq!(connector.stage_bytes, 4 << 20);
     assert_eq!(parse(&[("max.queue.size.in.bytes", "1048576")]).stage_bytes, 1 << 20);
-    assert_eq!(connector.queue_bytes, 64 << 20);
+    assert_eq!(connector.queue_bytes, 16 << 20);
     assert_eq!(connector.retry.limit, None);
     assert_eq!(connector.kafka.transactional_id, "tidegate-orders-0");
     assert_eq!(connector.kafka.offsets_topic.name, "tidegate-offsets");

@@ -6,6 +6,7 @@
 //! was committed.
 
 mod boundary;
+mod breather;
 mod client;
 mod cluster;
 mod faults;

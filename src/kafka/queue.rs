@@ -14,14 +14,14 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::error::Fault;
-use crate::record::Batch;
+use crate::record::{Batch, Header};
 
 /// What is counted for an item beside its bytes, so that a flood of small ones is bounded too.
 const ITEM_OVERHEAD: usize = 64;
 /// Batches kept for reuse.
 const SPARE_BATCHES: usize = 4;
 /// A batch that grew beyond this is given back to the allocator.
-const SPARE_CAPACITY: usize = 8 << 20;
+const SPARE_CAPACITY: usize = 2 << 20;
 
 /// A position to resume from, encoded by the source; opaque here.
 #[derive(Clone, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl Staged {
 }
 
 fn batch_weight(batch: &Batch) -> usize {
-    batch.byte_len() + size_of_val(batch.records())
+    batch.byte_len() + size_of_val(batch.records()) + batch.header_mark() * size_of::<Header>()
 }
 
 /// The other end is gone: the publisher ended, and its outcome says why.

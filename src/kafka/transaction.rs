@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -14,6 +15,7 @@ use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, PurgeConfig};
 
 use super::boundary::TransactionLog;
+use super::breather::Breather;
 use super::client::{self, DeliveryFailure, Events, Question, clock, is_purge, wall_clock_micros};
 use super::faults;
 use super::offsets::StoragePlace;
@@ -24,8 +26,10 @@ use crate::error::{Code, Fault};
 use crate::observe::{PublisherMetrics, TopicMetrics};
 use crate::record::{Batch, Record};
 
-/// How long one look at the client's events lasts while something is waited for.
+/// How long the thread rests between two looks at the client's events.
 const TICK: Duration = Duration::from_millis(1);
+/// The same where a commit waits for it.
+const SHORT_TICK: Duration = Duration::from_micros(200);
 /// How long a call into the client may last before the stop signal is looked at again.
 const SLICE: Duration = Duration::from_millis(500);
 /// What is granted beyond the transaction's timeout for the broker's answer.
@@ -44,6 +48,7 @@ pub(super) struct Transactions {
     servers: String,
     /// When the open transaction began.
     opened: Option<Instant>,
+    breather: Breather,
     stop: Arc<AtomicBool>,
     metrics: Arc<PublisherMetrics>,
     open: OpenCounts,
@@ -105,6 +110,7 @@ impl Transactions {
             timeout: settings.transaction_timeout(),
             servers: settings.producer.bootstrap_servers().to_owned(),
             opened: None,
+            breather: Breather::new(),
             stop,
             metrics,
             open: OpenCounts::default(),
@@ -123,7 +129,7 @@ impl Transactions {
         // second otherwise.
         Question { attempted: &attempted, servers: &self.servers, limit, events: self.events() }
             .ask(
-                || self.producer.poll(TICK),
+                || self.pause(TICK),
                 |timeout| {
                     let topic = Some(self.storage.offsets_topic.as_str());
                     self.producer.client().fetch_metadata(topic, timeout)
@@ -135,7 +141,7 @@ impl Transactions {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
-            self.producer.poll(TICK);
+            self.pause(TICK);
             self.check_stop()?;
             if !is_retriable(&error) || clock() >= deadline {
                 return Err(self.fault(&error, &attempted));
@@ -171,7 +177,7 @@ impl Transactions {
                     self.metrics.aborted();
                     return;
                 }
-                Err(error) if is_retriable(&error) => self.producer.poll(TICK),
+                Err(error) if is_retriable(&error) => self.pause(TICK),
                 Err(error) => {
                     tracing::debug!(%error, "the transaction is left to the next producer to abort");
                     return;
@@ -182,6 +188,14 @@ impl Transactions {
 
     fn events(&self) -> &Events {
         self.producer.context()
+    }
+
+    /// Serves the client's events and rests for a while. To let the client do both would cost a
+    /// core: what is left of its time it rounds down to whole milliseconds, so it spins through
+    /// the last one.
+    fn pause(&self, rest: Duration) {
+        self.producer.poll(Duration::ZERO);
+        thread::park_timeout(rest);
     }
 
     fn check_stop(&self) -> Result<(), Fault> {
@@ -224,7 +238,7 @@ impl Transactions {
             }
             record = back;
             self.metrics.wait_for_buffer();
-            self.producer.poll(TICK);
+            self.pause(TICK);
             self.check_delivery()?;
             self.check_stop()?;
             self.check_age()?;
@@ -243,7 +257,7 @@ impl Transactions {
         // Wakes the client's threads, so that they do not linger.
         let mut is_empty = self.producer.flush(Duration::ZERO).is_ok();
         while !is_empty {
-            self.producer.poll(TICK);
+            self.pause(SHORT_TICK);
             self.check_delivery()?;
             self.check_stop()?;
             self.check_age()?;
@@ -298,7 +312,7 @@ impl Transactions {
     fn poll_until(&self, is_enough: impl Fn() -> bool) {
         let deadline = clock() + SLICE;
         while !is_enough() && self.producer.in_flight_count() > 0 && clock() < deadline {
-            self.producer.poll(TICK);
+            self.pause(TICK);
         }
     }
 
@@ -311,7 +325,7 @@ impl Transactions {
             match self.producer.commit_transaction(SLICE) {
                 // Thrown away, but not yet reported.
                 Err(error) if is_retriable(&error) && clock() < deadline => {
-                    self.producer.poll(TICK);
+                    self.pause(TICK);
                 }
                 Err(error) => return error,
                 Ok(()) => return known,
@@ -383,6 +397,12 @@ impl Transactions {
 
 impl TransactionLog for Transactions {
     fn begin(&mut self) -> Result<(), Fault> {
+        while let Some(left) =
+            self.breather.due().and_then(|due| due.checked_duration_since(clock()))
+            && !left.is_zero()
+        {
+            thread::park_timeout(left);
+        }
         self.check_stop()?;
         self.producer
             .begin_transaction()
@@ -447,7 +467,9 @@ impl Transactions {
     }
 
     fn finish_commit(&mut self) -> Result<(), Fault> {
+        let given = clock();
         self.drain()?;
+        let had = clock();
         loop {
             let error = match self.producer.commit_transaction(SLICE) {
                 Ok(()) => break,
@@ -457,12 +479,14 @@ impl Transactions {
                 return Err(self.fault(&error, "the transaction was not committed"));
             }
             // It goes on in the background; asking again resumes the wait.
-            self.producer.poll(TICK);
+            self.pause(TICK);
             self.check_stop()?;
             self.check_age()?;
         }
-        let open_for = self.opened.take().map(|opened| clock() - opened);
-        self.metrics.committed(open_for.unwrap_or_default());
+        let now = clock();
+        let began = self.opened.take().unwrap_or(now);
+        self.breather.committed(began, given, had, now);
+        self.metrics.committed(now - began);
         self.count_visible();
         Ok(())
     }

@@ -30,7 +30,7 @@ keys! {
         TRANSACTION_STAGE_BYTES "transaction.stage.bytes" Long ("4194304") Low
             "A source transaction up to this encoded size is encoded completely before its first record is produced. Not above the two bounds around it; the default gives way to them."
             Rule::Between(1 << 16, 1 << 30);
-        QUEUE_BYTES "max.queue.size.in.bytes" Long ("67108864") Medium
+        QUEUE_BYTES "max.queue.size.in.bytes" Long ("16777216") Medium
             "Encoded records that wait for Kafka hold at most this much memory. Debezium's default is no limit."
             Rule::Between(1 << 20, 1 << 40);
         OFFSET_FLUSH_INTERVAL "offset.flush.interval.ms" Long () Low

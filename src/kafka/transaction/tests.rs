@@ -173,7 +173,7 @@ fn a_record_that_comes_after_the_transaction_failed_tells_why_it_failed() {
         if let Err(fault) = transactions.send(record()) {
             break fault;
         }
-        std::thread::yield_now();
+        thread::yield_now();
     };
     assert_eq!(fault.code(), Code::KafkaAuthorization, "{fault}");
 }
@@ -212,9 +212,9 @@ fn while_the_broker_is_away_nothing_counts_as_committed() {
     let bench = Bench::new(&[("reconnect.backoff.max.ms", "100")]);
     let mut transactions = bench.begun();
     bench.cluster.broker_down(1).unwrap();
-    let commit = std::thread::spawn(move || transactions.commit(&offset()));
+    let commit = thread::spawn(move || transactions.commit(&offset()));
     while bench.metrics.records() < 1 {
-        std::thread::yield_now();
+        thread::yield_now();
     }
     assert!(!commit.is_finished());
     assert_eq!(bench.metrics.transactions_committed(), 0);
@@ -228,7 +228,7 @@ fn a_stop_does_not_wait_for_a_broker_that_is_away() {
     let bench = Bench::new(&[]);
     let mut transactions = bench.begun();
     bench.cluster.broker_down(1).unwrap();
-    let commit = std::thread::spawn(move || transactions.commit(&offset()));
+    let commit = thread::spawn(move || transactions.commit(&offset()));
     bench.stop.store(true, Ordering::Relaxed);
     let fault = commit.join().unwrap().unwrap_err();
     assert_eq!(fault.code(), Code::KafkaTransaction);
