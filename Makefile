@@ -54,7 +54,7 @@ test-full: test ## and the other servers, and the long scenarios
 	PG=17 integration/run
 	PG=18 integration/run --long
 
-bench-micro: ## time and instructions per row from frame to hand-over (UPDATE_EXPECT=1 sets the bounds anew)
+bench-micro: ## time and instructions per row from frame to hand-over (UPDATE_EXPECT=1 sets the bounds to compare with)
 	@integration/stack/prerequisites build
 	cargo bench --bench micro
 	benches/micro/instructions "$$(cargo bench --bench micro --no-run --message-format=json 2>/dev/null | sed -n 's/.*"executable":"\([^"]*\/micro-[^"]*\)".*/\1/p' | tail -1)"

@@ -406,6 +406,7 @@ pub(crate) fn run(written: Written, frames: &[Vec<u8>]) -> Outcome {
         stage_bytes: connector.stage_bytes,
         hand_over_bytes: 256 << 10,
         sizes: SizeLimits::new(&connector.kafka),
+        metrics: Arc::default(),
     };
     let (sender, mut receiver) = channel(1 << 30);
     let stage = Stage::new(settings, Outside, TopicList::new(), sender);
