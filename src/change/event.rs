@@ -108,4 +108,18 @@ pub struct Event<'a> {
     pub first_part: u32,
     /// When the worker processes it, microseconds since the epoch.
     pub processed_micros: i64,
+    /// Where it stands in its transaction, if that is told.
+    pub transaction: Option<TransactionPlace<'a>>,
+}
+
+/// Where a change stands among the events of its transaction. A change can be several events: a
+/// changed key is a delete and a create.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransactionPlace<'a> {
+    /// The transaction.
+    pub id: &'a str,
+    /// The number of its first event among those of the transaction, from 1.
+    pub total_order: u64,
+    /// The number of its first event among those of its table there, from 1.
+    pub collection_order: u64,
 }

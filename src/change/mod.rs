@@ -11,7 +11,7 @@ mod scalar;
 mod table;
 
 pub use diff::{ChangeClass, ColumnChange, TableChange, diff};
-pub use event::{Cell, ChangeKind, Event, RowImage};
+pub use event::{Cell, ChangeKind, Event, RowImage, TransactionPlace};
 pub use key_values::{EachPair, KeyValueReader, KeyValues};
 pub use scalar::{
     Bits, ByteText, Decimal, DecimalText, Instant, Interval, IntervalParts, Scalar, Sequence,

@@ -17,6 +17,7 @@ use super::keys::{
     transforms as transform_keys,
 };
 use super::list::split_list;
+use super::notices;
 use super::topics;
 use super::transforms::{self, Surroundings};
 use super::values::{ConfigNote, Values};
@@ -30,7 +31,7 @@ use crate::plan::{
     BeforeUnsent, BinaryMode, DecimalMode, Extensions, IntervalMode, NameAdjustment, Operation,
     Placeholder, PlanSettings, TimeMode, UnavailablePolicy, ValueModes,
 };
-use crate::sources::{self, SourceClass, SourceSettings};
+use crate::sources::{self, Heartbeats, SourceClass, SourceSettings};
 
 /// A configuration as submitted: order, keys and texts are kept; `None` was a JSON null.
 pub type ConnectorConfig = IndexMap<String, Option<String>>;
@@ -56,6 +57,8 @@ pub struct TypedConnector {
     pub stage_bytes: usize,
     /// `max.queue.size.in.bytes`.
     pub queue_bytes: usize,
+    /// Signs of life in the stream.
+    pub heartbeats: Option<Heartbeats>,
     /// What happens after an error that may heal.
     pub retry: RetrySettings,
     /// `schema.changes.topic`, or its default.
@@ -212,6 +215,7 @@ fn read(values: &mut Values<'_>, class: &SourceClass, worker: &WorkerConfig) -> 
         kafka,
         stage_bytes,
         queue_bytes,
+        heartbeats: notices::heartbeats(values),
         retry: RetrySettings {
             limit: u32::try_from(values.number::<i64>(&delivery::MAX_RETRIES)).ok(),
             first_wait: values.millis(&delivery::RESTART_WAIT),
@@ -245,9 +249,11 @@ fn plan(values: &mut Values<'_>, uses_avro: bool) -> PlanSettings {
         values.fault(&envelope::SKIPPED_OPERATIONS, "none stands alone");
     }
     let columns = columns::parse(values);
+    let notices = notices::parse(values);
     let word = |def| values.text(def).to_ascii_lowercase();
     let settings = PlanSettings {
         columns,
+        notices,
         skip_unchanged: values.flag(&envelope::SKIP_UNCHANGED),
         topic_delimiter: values.text(&envelope::TOPIC_DELIMITER),
         values: value_modes(values),

@@ -7,6 +7,7 @@
 mod properties;
 mod providers;
 mod list;
+mod notices;
 mod key;
 mod catalogue;
 mod fault;

@@ -129,12 +129,8 @@ fn every_key_of_debezium_and_connect_is_known() {
 #[test]
 fn debeziums_own_defaults_are_accepted_when_spelled_out() {
     // Where Debezium's default loses something or asks for what is not built, it is refused.
-    const REFUSED: [&str; 4] = [
-        "plugin.name",
-        "event.converting.failure.handling.mode",
-        "extended.headers.enabled",
-        "custom.sanitize.pattern",
-    ];
+    const REFUSED: [&str; 3] =
+        ["plugin.name", "event.converting.failure.handling.mode", "custom.sanitize.pattern"];
     // Zero is no bound there, and there is always a bound here.
     const BOUNDED: [&str; 1] = ["max.queue.size.in.bytes"];
     let catalogue = connector_catalogue(&sources::CLASSES[0]);
@@ -552,7 +548,7 @@ fn a_validation_answer_has_every_key_and_every_fault() {
     let config = config(&[
         ("snapshot.mode", "intial"),
         ("slot.nme", "x"),
-        ("heartbeat.interval.ms", "5"),
+        ("guardrail.collections.max", "5"),
         ("producer.override.acks", "1"),
     ]);
     let answer = validate(&config, &worker_of(""));
@@ -570,7 +566,7 @@ fn a_validation_answer_has_every_key_and_every_fault() {
     assert_eq!(info("database.password").value.value.as_deref(), Some("[hidden]"));
     assert_eq!(info("slot.nme").definition, None);
     assert_eq!(info("slot.nme").value.value.as_deref(), Some("[hidden]"));
-    assert!(info("heartbeat.interval.ms").definition.is_some());
+    assert!(info("guardrail.collections.max").definition.is_some());
     assert_eq!(info("producer.override.acks").value.errors.len(), 1);
     assert_eq!(info("key.converter.schema.registry.url").value.value, None);
     let names: Vec<_> = answer.configs.iter().map(|info| &info.value.name).collect();

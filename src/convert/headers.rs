@@ -69,19 +69,25 @@ pub(super) enum WhenNull {
 }
 
 impl HeaderConverter {
+    /// The bytes of a text.
+    ///
+    /// # Errors
+    /// The converter has no frame for texts.
+    pub fn text(self, text: &str) -> Result<Vec<u8>, Fault> {
+        let frame = self.text_frame()?;
+        let mut out = frame.before.to_vec();
+        frame.style.piece(text, &mut out);
+        out.extend_from_slice(&frame.behind);
+        Ok(out)
+    }
+
     /// Compiles a header's content.
     ///
     /// # Errors
     /// The value does not fit its schema, or the converter cannot write it.
     pub(super) fn compile(self, value: &HeaderValue, columns: &[Column]) -> Result<Content, Fault> {
         match value {
-            HeaderValue::Constant(text) => {
-                let frame = self.text_frame()?;
-                let mut out = frame.before.to_vec();
-                frame.style.piece(text, &mut out);
-                out.extend_from_slice(&frame.behind);
-                Ok(Content::Constant(out.into()))
-            }
+            HeaderValue::Constant(text) => Ok(Content::Constant(self.text(text)?.into())),
             HeaderValue::Expression(expression) => {
                 let frame = self.text_frame()?;
                 Ok(Content::Text(Text::compile(expression, columns, frame.style)?, frame))

@@ -13,7 +13,9 @@ use super::fit::fits;
 use super::literal::append_literal;
 use crate::change::{Cell, CellParser, Column, Event, Instant, Scalar, ValueError};
 use crate::error::{Code, Fault};
-use crate::record::{Kind, Leaf, Literal, Node, Primitive, Render, Schema, Shape, Unsent, render};
+use crate::record::{
+    Kind, Leaf, Literal, Node, Primitive, Render, Schema, Shape, TransactionField, Unsent, render,
+};
 
 /// A format's bytes around values. All of it is asked for at compilation except the writer.
 pub(super) trait Format: fmt::Debug + Clone {
@@ -129,7 +131,11 @@ impl Input {
                 })?;
                 Some(Arc::clone(&column.parser))
             }
-            Leaf::Source(_) | Leaf::ProcessedAt | Leaf::CommitPosition | Leaf::Sequence => None,
+            Leaf::Source(_)
+            | Leaf::ProcessedAt
+            | Leaf::CommitPosition
+            | Leaf::Sequence
+            | Leaf::Transaction(_) => None,
         };
         Ok(Self { leaf: leaf.clone(), parser })
     }
@@ -158,6 +164,14 @@ impl Input {
             }
             Leaf::CommitPosition => return Ok(Scalar::Text(event.commit_position)),
             Leaf::Sequence => return Ok(Scalar::Int(event.sequence.cast_signed())),
+            Leaf::Transaction(field) => {
+                let place = event.transaction.ok_or_else(|| self.failure(Reason::Missing))?;
+                return Ok(match field {
+                    TransactionField::Id => Scalar::Text(place.id),
+                    TransactionField::TotalOrder(nth) => order(place.total_order, nth),
+                    TransactionField::CollectionOrder(nth) => order(place.collection_order, nth),
+                });
+            }
         };
         let cell = image.and_then(|cells| cells.get(index)).copied();
         match (cell, &self.parser) {
@@ -179,9 +193,15 @@ impl Input {
             Leaf::Source(_) | Leaf::ProcessedAt | Leaf::CommitPosition | Leaf::Sequence => {
                 return false;
             }
+            Leaf::Transaction(_) => return event.transaction.is_none(),
         };
         matches!(image.and_then(|cells| cells.get(index)), None | Some(Cell::Unavailable))
     }
+}
+
+/// The number of an event of a change.
+fn order(first: u64, nth: u32) -> Scalar<'static> {
+    Scalar::Int(first.saturating_add(nth.into()).cast_signed())
 }
 
 /// A compiled shape.

@@ -183,6 +183,7 @@ impl TableWriter {
             Leaf::ProcessedAt => Some("the time of processing".to_owned()),
             Leaf::CommitPosition => Some("the commit position".to_owned()),
             Leaf::Sequence => Some("the sequence".to_owned()),
+            Leaf::Transaction(_) => Some("the transaction's block".to_owned()),
         };
         let mut fault = match reason {
             Reason::Value(error) => error.into_fault(),

@@ -101,7 +101,12 @@ impl Table {
         };
         let mut kinds = ChangeKind::ALL.map(|_| Vec::new());
         kinds[kind as usize] = records;
-        TablePlan { version: Arc::new(version), kinds }
+        TablePlan {
+            version: Arc::new(version),
+            kinds,
+            events: [1; ChangeKind::ALL.len()],
+            collection: "public.t".to_owned(),
+        }
     }
 }
 

@@ -286,5 +286,6 @@ pub(super) fn event<'a>(
         sequence: 4,
         first_part: 0,
         processed_micros: 1_700_000_000_123_456,
+        transaction: None,
     }
 }

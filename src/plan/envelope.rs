@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::columns::PublishedColumn;
 use super::names::NameAdjustment;
-use crate::record::{Field, Kind, Leaf, Literal, Node, Render, Schema, Shape};
+use crate::record::{Field, Kind, Leaf, Literal, Node, Render, Schema, Shape, TransactionField};
 
 /// The schemas of a table's values.
 #[derive(Debug)]
@@ -88,6 +88,7 @@ impl Envelope {
         op: &str,
         before: Option<Vec<Shape>>,
         after: Option<Vec<Shape>>,
+        transaction: Option<Node>,
     ) -> Shape {
         let image =
             |fields: Option<Vec<Shape>>| fields.map_or(Node::Constant(Literal::Null), Node::Struct);
@@ -96,7 +97,7 @@ impl Envelope {
             image(before),
             image(after),
             self.source.node.clone(),
-            Node::Constant(Literal::Null),
+            transaction.unwrap_or(Node::Constant(Literal::Null)),
             Node::Constant(Literal::String(op.to_owned())),
             clock(Render::ClockMillis),
             clock(Render::TimestampMicros),
@@ -131,6 +132,19 @@ pub(super) fn transaction_block() -> Schema {
     ]))
     .named("event.block", Some(1))
     .optional()
+}
+
+/// The block of a change's nth event.
+pub(super) fn transaction_place(nth: u32) -> Node {
+    let value = |kind, field, render| Shape {
+        schema: Arc::new(Schema::new(kind)),
+        node: Node::Value { leaf: Leaf::Transaction(field), render },
+    };
+    Node::Struct(vec![
+        value(Kind::String, TransactionField::Id, Render::Text),
+        value(Kind::Int64, TransactionField::TotalOrder(nth), Render::Int64),
+        value(Kind::Int64, TransactionField::CollectionOrder(nth), Render::Int64),
+    ])
 }
 
 fn field(name: &str, schema: Arc<Schema>) -> Field {

@@ -3,7 +3,9 @@
 //! Knows no database; the name under which the source's position goes is the source's own.
 //! **Invariant:** whatever a value holds that the source did not send is named here.
 
-use super::settings::Extensions;
+use super::notices::context_headers;
+use super::settings::{Extensions, PlanSettings};
+use super::source_block::SourceBlock;
 use crate::record::{
     Expression, Guard, HeaderShape, HeaderValue, Leaf, Node, RecordShape, Shape, Unsent,
 };
@@ -26,12 +28,14 @@ pub(super) const OLD_KEY: &str = "__debezium.oldkey";
 /// What the headers of a table's records have in common.
 #[derive(Debug)]
 pub(super) struct Headers<'a> {
+    /// Debezium's headers that say which connector it was.
+    context: Vec<(&'static str, String)>,
     /// Whether there are any beyond Debezium's.
-    pub(super) extensions: Extensions,
+    extensions: Extensions,
     /// The number of the table version, if there is a table.
-    pub(super) epoch: Option<u64>,
+    epoch: Option<u64>,
     /// The key of the header with the position of the change's transaction.
-    pub(super) position: &'a str,
+    position: &'a str,
 }
 
 /// What a record's value does not know.
@@ -43,7 +47,21 @@ pub(super) struct Unknown {
     pub(super) first: bool,
 }
 
-impl Headers<'_> {
+impl<'a> Headers<'a> {
+    /// For the records of a table version, or of what has none.
+    pub(super) fn new(
+        settings: &PlanSettings,
+        source: &'a SourceBlock,
+        epoch: Option<u64>,
+    ) -> Self {
+        Self {
+            context: context_headers(settings, source),
+            extensions: settings.extensions,
+            epoch,
+            position: &source.position_header,
+        }
+    }
+
     /// The headers of one record. `other_key` is the link of a key change.
     pub(super) fn of(
         &self,
@@ -54,6 +72,9 @@ impl Headers<'_> {
         if let Some((name, shape)) = other_key {
             headers.push(always(name, HeaderValue::Shape(shape)));
         }
+        let context = self.context.iter();
+        headers
+            .extend(context.map(|(name, text)| always(name, HeaderValue::Constant(text.clone()))));
         if self.extensions == Extensions::None {
             return headers;
         }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::TablePlan;
-use super::envelope::transaction_block;
+use super::envelope::{transaction_block, transaction_place};
 use super::headers::Headers;
 use super::settings::{BinaryMode, Operation, PlanSettings};
 use super::source_block::SourceBlock;
@@ -19,6 +19,7 @@ use crate::change::{
 use crate::error::Fault;
 use crate::record::{
     Field, Guard, Kind, Leaf, Literal, Node, RecordShape, Render, Schema, Shape, Topic,
+    TransactionField,
 };
 
 /// The last part of the topic, whatever `topic.delimiter` says.
@@ -38,10 +39,16 @@ pub fn message_plan(settings: &PlanSettings, source: &SourceBlock) -> Result<Tab
     if !settings.skipped.contains(Operation::Message)
         && let Some(records) = kinds.last_mut()
     {
-        records.push(record(&topic, settings, source)?);
+        records.extend(message_records(&topic, settings, source)?);
+    }
+    let mut events = [0; ChangeKind::ALL.len()];
+    if let Some(count) = events.last_mut() {
+        // Of the records only one comes out.
+        *count = u32::from(kinds.last().is_some_and(|records| !records.is_empty()));
     }
     transforms::apply(&settings.transforms, &mut kinds).map_err(|fault| fault.at_table(&topic))?;
-    Ok(TablePlan { version: Arc::new(version(&settings.topic_prefix)), kinds })
+    let version = Arc::new(version(&settings.topic_prefix));
+    Ok(TablePlan { version, kinds, events, collection: TOPIC.to_owned() })
 }
 
 /// What stands for the table. Its name is the topic's, for faults.
@@ -76,10 +83,30 @@ fn column(name: &str, kind: ColumnType, parser: Arc<dyn CellParser>) -> Column {
     }
 }
 
+/// The record of a message; with transaction blocks there are two, for a message may belong to no
+/// transaction.
+fn message_records(
+    topic: &str,
+    settings: &PlanSettings,
+    source: &SourceBlock,
+) -> Result<Vec<RecordShape>, Fault> {
+    let lone = record(topic, settings, source, Node::Constant(Literal::Null))?;
+    if !settings.notices.transactions {
+        return Ok(vec![lone]);
+    }
+    let is_lone = Guard::AnyUnsent(vec![Leaf::Transaction(TransactionField::Id)]);
+    let inside = record(topic, settings, source, transaction_place(0))?;
+    Ok(vec![
+        RecordShape { guard: is_lone.clone(), ..lone },
+        RecordShape { guard: is_lone.negated(), ..inside },
+    ])
+}
+
 fn record(
     topic: &str,
     settings: &PlanSettings,
     source: &SourceBlock,
+    transaction: Node,
 ) -> Result<RecordShape, Fault> {
     // Messages belong to no table: the block says so with empty names.
     let nowhere = TableId { namespace: String::new(), name: String::new() };
@@ -99,14 +126,12 @@ fn record(
         schema: Arc::new(Schema::new(Kind::Int64).optional()),
         node: Node::Value { leaf: Leaf::ProcessedAt, render: Render::ClockMillis },
     };
-    let transaction =
-        Shape { schema: Arc::new(transaction_block()), node: Node::Constant(Literal::Null) };
+    let transaction = Shape { schema: Arc::new(transaction_block()), node: transaction };
     let message = structure(
         name("Message"),
         vec![("prefix", prefix()), ("content", content(settings.values.binary))],
     );
-    let headers =
-        Headers { extensions: settings.extensions, epoch: None, position: &source.position_header };
+    let headers = Headers::new(settings, source, None);
     Ok(RecordShape {
         topic: Topic::Fixed(topic.to_owned()),
         key: Some(structure(name("MessageKey"), vec![("prefix", prefix())])),

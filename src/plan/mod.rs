@@ -19,6 +19,7 @@ mod key;
 mod literal;
 mod message;
 mod names;
+mod notices;
 mod placeholder;
 mod records;
 mod settings;
@@ -49,6 +50,10 @@ pub use column_rules::{ColumnRules, ColumnTreatment, Treatment};
 pub use control::{ControlOrigin, ControlRecord, Provenance, control_record};
 pub use message::message_plan;
 pub use names::NameAdjustment;
+pub use notices::{
+    Ends, Notice, NoticeSchemas, NoticeSettings, context_headers, heartbeat, heartbeat_schemas,
+    heartbeat_topic, transaction_begin, transaction_end, transaction_schemas, transaction_topic,
+};
 pub use placeholder::Placeholder;
 pub use settings::{
     BeforeUnsent, BinaryMode, DecimalMode, Extensions, IntervalMode, Operation, OperationSet,
@@ -69,6 +74,11 @@ pub struct TablePlan {
     /// The records that come out of a change, by its kind; none: the operation is skipped. Each has
     /// its topic and its schemas; equal schemas are mostly one and the same.
     pub kinds: [Vec<RecordShape>; ChangeKind::ALL.len()],
+    /// How many events of its transaction a change is, by its kind: its records, tombstones apart,
+    /// as they were before any transform.
+    pub events: [u32; ChangeKind::ALL.len()],
+    /// The name of what changed, as a transaction's end counts it.
+    pub collection: String,
 }
 
 impl TablePlan {

@@ -339,7 +339,11 @@ fn walk(shape: &Shape, place: &str, readers: &mut Vec<String>) {
 const fn is_column(leaf: &Leaf) -> bool {
     match leaf {
         Leaf::Before(_) | Leaf::After(_) => true,
-        Leaf::Source(_) | Leaf::ProcessedAt | Leaf::CommitPosition | Leaf::Sequence => false,
+        Leaf::Source(_)
+        | Leaf::ProcessedAt
+        | Leaf::CommitPosition
+        | Leaf::Sequence
+        | Leaf::Transaction(_) => false,
     }
 }
 

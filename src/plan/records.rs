@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::TablePlan;
 use super::columns::{PublishedColumn, published_columns};
-use super::envelope::{Envelope, Parts};
+use super::envelope::{Envelope, Parts, transaction_place};
 use super::headers::{Headers, NEW_KEY, OLD_KEY, Unknown};
 use super::key::RecordKey;
 use super::settings::{BeforeUnsent, Operation, PlanSettings, UnavailablePolicy};
@@ -25,7 +25,7 @@ use super::topics::table_topic;
 use super::transforms;
 use crate::change::{BeforeImage, ChangeKind, TableVersion};
 use crate::error::{Code, Fault};
-use crate::record::{Guard, Leaf, RecordShape, Schema, Shape, Topic, Unsent};
+use crate::record::{Guard, Leaf, Node, RecordShape, Schema, Shape, Topic, Unsent};
 
 /// Uses of a value, as a fault names them where it was not sent.
 const SNAPSHOT_ROW: &str = "a row of a snapshot";
@@ -59,15 +59,19 @@ pub(super) fn compile(
         topic: &topic,
         key: key.as_ref(),
         envelope: &envelope,
-        headers: Headers {
-            extensions: settings.extensions,
-            epoch: Some(version.epoch),
-            position: &source.position_header,
-        },
+        headers: Headers::new(settings, source, Some(version.epoch)),
     };
     let mut kinds = ChangeKind::ALL.map(|kind| compiler.records(kind));
+    let events = kinds.each_ref().map(|records| count_events(records));
     transforms::apply(&settings.transforms, &mut kinds)?;
-    Ok(TablePlan { kinds, version })
+    let collection = version.table.to_string();
+    Ok(TablePlan { kinds, version, events, collection })
+}
+
+/// How many of a change's records are events of its transaction: all but tombstones.
+fn count_events(records: &[RecordShape]) -> u32 {
+    let events = records.iter().filter(|record| record.value.is_some());
+    events.fold(0, |count, _| count + 1)
 }
 
 fn check_indexes(version: &TableVersion) -> Result<(), Fault> {
@@ -154,7 +158,7 @@ impl Compiler<'_> {
         RecordShape {
             topic: self.topic(),
             key: self.key_shape(Leaf::After),
-            value: Some(self.envelope.shape("r", None, Some(after))),
+            value: Some(self.envelope.shape("r", None, Some(after), None)),
             headers: self.headers.of(None, &Unknown::default()),
             guard: Guard::Always,
         }
@@ -162,10 +166,12 @@ impl Compiler<'_> {
 
     fn create(&self, old_key: Option<(&str, Shape)>) -> RecordShape {
         let unknown = Unknown { columns: self.unknown_after(), first: true };
+        // The create of a changed key comes behind its delete.
+        let nth = u32::from(old_key.is_some());
         RecordShape {
             topic: self.topic(),
             key: self.key_shape(Leaf::After),
-            value: Some(self.envelope.shape("c", None, Some(self.after()))),
+            value: Some(self.envelope.shape("c", None, Some(self.after()), self.block(nth))),
             headers: self.headers.of(old_key, &unknown),
             guard: Guard::Always,
         }
@@ -187,7 +193,7 @@ impl Compiler<'_> {
         RecordShape {
             topic: self.topic(),
             key: self.key_shape(Leaf::After),
-            value: Some(self.envelope.shape("u", before, Some(self.after()))),
+            value: Some(self.envelope.shape("u", before, Some(self.after()), self.block(0))),
             headers: self.headers.of(None, &unknown),
             guard,
         }
@@ -199,7 +205,7 @@ impl Compiler<'_> {
         let delete = RecordShape {
             topic: self.topic(),
             key: self.key_shape(Leaf::Before),
-            value: Some(self.envelope.shape("d", Some(self.before()), None)),
+            value: Some(self.envelope.shape("d", Some(self.before()), None, self.block(0))),
             headers: self.headers.of(new_key.clone(), &unknown),
             guard: Guard::Always,
         };
@@ -218,10 +224,15 @@ impl Compiler<'_> {
         RecordShape {
             topic: self.topic(),
             key: None,
-            value: Some(self.envelope.shape("t", None, None)),
+            value: Some(self.envelope.shape("t", None, None, self.block(0))),
             headers: self.headers.of(None, &Unknown::default()),
             guard: Guard::Always,
         }
+    }
+
+    /// The transaction block of the change's nth event, if there is one.
+    fn block(&self, nth: u32) -> Option<Node> {
+        self.settings.notices.transactions.then(|| transaction_place(nth))
     }
 
     fn topic(&self) -> Topic {

@@ -7,6 +7,7 @@
 use super::column_rules::ColumnRules;
 use super::fingerprint::Fingerprint;
 use super::names::NameAdjustment;
+use super::notices::NoticeSettings;
 use super::placeholder::Placeholder;
 use super::transforms::{self, Step};
 use crate::error::{Code, Fault};
@@ -41,6 +42,8 @@ pub struct PlanSettings {
     pub columns: ColumnRules,
     /// `transforms`, in order.
     pub transforms: Vec<Step>,
+    /// What is told of transactions, heartbeats and the connector itself.
+    pub notices: NoticeSettings,
 }
 
 /// How values look.
@@ -77,6 +80,7 @@ impl PlanSettings {
             extensions: Extensions::Headers,
             columns: ColumnRules::default(),
             transforms: Vec::new(),
+            notices: NoticeSettings::default(),
         }
     }
 
@@ -129,6 +133,7 @@ impl PlanSettings {
             hash.text("skip unchanged");
         }
         self.columns.fingerprint(&mut hash);
+        self.notices.fingerprint(&mut hash);
         transforms::fingerprint(&self.transforms, &mut hash);
         hash.finish()
     }
@@ -363,6 +368,9 @@ mod tests {
             |s| s.skip_unchanged = true,
             |s| s.columns.exclude = Some(vec![regex::Regex::new("a").unwrap()]),
             |s| s.columns.include = Some(vec![regex::Regex::new("a").unwrap()]),
+            |s| s.notices.transactions = true,
+            |s| s.notices.transaction_topic = "tx".to_owned(),
+            |s| s.notices.context_headers = true,
         ];
         let mut seen = std::collections::HashSet::from([base.fingerprint()]);
         for change in changes {

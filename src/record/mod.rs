@@ -15,5 +15,5 @@ pub use render::{
 pub use schema::{Field, Kind, Literal, Schema};
 pub use shape::{
     Expression, Guard, HeaderShape, HeaderValue, Leaf, Node, RecordShape, Route, Shape, Side,
-    Topic, TopicNaming, Unsent,
+    Topic, TopicNaming, TransactionField, Unsent,
 };

@@ -25,6 +25,20 @@ pub enum Leaf {
     CommitPosition,
     /// The message's number in its transaction.
     Sequence,
+    /// A part of [`Event::transaction`](crate::change::Event::transaction).
+    Transaction(TransactionField),
+}
+
+/// A part of what is told of a change's place in its transaction. The number in a variant is the
+/// event's among those of its change, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionField {
+    /// The transaction.
+    Id,
+    /// The event's number in the transaction.
+    TotalOrder(u32),
+    /// The event's number among those of its table in the transaction.
+    CollectionOrder(u32),
 }
 
 /// What the plain copy of a column does when the value was not sent.

@@ -3,6 +3,7 @@
 pub mod postgres;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -43,6 +44,15 @@ pub const CLASSES: &[SourceClass] = &[SourceClass {
     metrics: postgres::METRICS,
 }];
 
+/// Signs of life that a source puts into its stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heartbeats {
+    /// `heartbeat.interval.ms`.
+    pub interval: Duration,
+    /// `heartbeat.action.query`: what is run on the source each time.
+    pub action: Option<String>,
+}
+
 /// What a source is given to begin with.
 #[derive(Debug)]
 pub struct Start {
@@ -52,6 +62,8 @@ pub struct Start {
     pub states: Vec<TableState>,
     /// Follows the offsets that Kafka has committed.
     pub committed: watch::Receiver<Option<OffsetRecord>>,
+    /// Signs of life, if they are wanted.
+    pub heartbeats: Option<Heartbeats>,
     /// Turns true when the source has to end.
     pub stop: watch::Receiver<bool>,
     /// Where it shows what it does.

@@ -7,6 +7,8 @@
 //! complete ends at a transaction's end; a fault inside a transaction takes back its records and
 //! none of those before; control records go out before the first row of the shape they announce.
 
+mod ledger;
+mod notices;
 mod opening;
 mod services;
 #[cfg(test)]
@@ -17,6 +19,8 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use self::ledger::{Ledger, Membership};
+use self::notices::OpenNotice;
 use self::opening::Opening;
 use crate::change::{Event, TableId, TableVersion};
 use crate::convert::{Converter, Converters, Place, TableWriter, Unrouted};
@@ -24,9 +28,10 @@ use crate::error::{Code, Fault};
 use crate::kafka::{CleanupPolicy, Sender, SizeLimits, Staged, TopicFacts, TopicList};
 use crate::observe::{StageMetrics, TableMetrics};
 use crate::plan::{
-    ControlRecord, PlanSettings, SourceBlock, TablePlan, message_plan, routed_topic, table_topic,
+    ControlRecord, NoticeSchemas, PlanSettings, SourceBlock, TablePlan, message_plan, routed_topic,
+    table_topic,
 };
-use crate::record::{Batch, Literal, Marks, Record, RecordShape, Schema, Span, Topic};
+use crate::record::{Batch, Marks, RecordShape, Schema, Topic};
 
 pub use crate::kafka::{OffsetRecord, TableState};
 pub use crate::record::Side;
@@ -58,6 +63,8 @@ pub struct StageSettings {
 pub struct OpenTable {
     writer: TableWriter,
     metrics: Arc<TableMetrics>,
+    /// How its changes count in transactions.
+    membership: Membership,
     /// What is needed to learn topics that depend on rows; `None`: there are none.
     routes: Option<Box<Routes>>,
 }
@@ -86,6 +93,10 @@ pub struct Stage<S> {
     counts: OpenCounts,
     /// Which table each topic is named after.
     owners: HashMap<String, TableId>,
+    /// What is told of the open transaction.
+    ledger: Ledger,
+    /// Opened by the first heartbeat.
+    heartbeats: Option<OpenNotice>,
 }
 
 #[derive(Debug, Default)]
@@ -116,6 +127,7 @@ enum OpenTransaction {
 impl<S: Services> Stage<S> {
     /// An empty stage.
     pub fn new(settings: StageSettings, services: S, topics: TopicList, queue: Sender) -> Self {
+        let ledger = Ledger::new(settings.plan.notices.transactions);
         Self {
             settings,
             services,
@@ -128,6 +140,8 @@ impl<S: Services> Stage<S> {
             open: OpenTransaction::Staged,
             counts: OpenCounts::default(),
             owners: HashMap::new(),
+            ledger,
+            heartbeats: None,
         }
     }
 
@@ -184,11 +198,9 @@ impl<S: Services> Stage<S> {
         }
         let writer = TableWriter::new(&plan, &opening.converters, &places)?;
         let has_routes = places.contains(&None);
-        Ok(OpenTable {
-            writer,
-            metrics,
-            routes: has_routes.then(|| Box::new(Routes { plan, opening })),
-        })
+        let membership = self.ledger.member(&plan);
+        let routes = has_routes.then(|| Box::new(Routes { plan, opening }));
+        Ok(OpenTable { writer, metrics, membership, routes })
     }
 
     /// Finds out where a text leads, and sees to the topic. What is complete is handed over first,
@@ -275,13 +287,6 @@ impl<S: Services> Stage<S> {
         }
     }
 
-    const fn converter(&self, side: Side) -> Converter {
-        match side {
-            Side::Key => self.settings.converters.key,
-            Side::Value => self.settings.converters.value,
-        }
-    }
-
     /// Announces a table version, ahead of its first row, with the state that a restart needs.
     ///
     /// # Errors
@@ -296,31 +301,12 @@ impl<S: Services> Stage<S> {
         let Some(topic) = self.settings.control_topic.clone() else {
             return Ok(());
         };
-        let facts = self.services.topic(&topic).await?;
-        self.settings.sizes.learn(self.topics.id(&topic), &facts);
-        let [key, value] = [Side::Key, Side::Value].map(|side| self.converter(side).for_structs());
-        let key_id = self.schema_id(key, &topic, Side::Key, &record.key_schema).await?;
-        let value_id = self.schema_id(value, &topic, Side::Value, &record.value_schema).await?;
-        let batch = &mut self.control.batch;
-        let marks = [
-            batch.mark(),
-            encode(key, &record.key_schema, key_id, &record.key, batch)?,
-            encode(value, &record.value_schema, value_id, &record.value, batch)?,
-        ];
-        let [start, middle, end] = marks;
-        let key = Span { start, end: middle };
-        let value = Span { start: middle, end };
-        let headers = batch.header_mark();
-        batch.push(Record {
-            topic: self.topics.id(&topic),
-            partition: None,
-            key: Some(key),
-            value: Some(value),
-            headers: headers..headers,
-            sequence: 0,
-            part: 0,
-        });
-        Ok(())
+        let schemas = NoticeSchemas {
+            key: Arc::clone(&record.key_schema),
+            value: Arc::clone(&record.value_schema),
+        };
+        let notice = self.open_notice(&topic, schemas, &[]).await?;
+        notice.write((&record.key, &record.value), None, &mut self.control.batch)
     }
 
     /// Encodes all records of a change. Waits only where one of them leads to a topic that none of
@@ -330,6 +316,9 @@ impl<S: Services> Stage<S> {
     /// A value does not fit, or a record is too large, or a topic cannot be had; nothing of the
     /// change stays.
     pub async fn write(&mut self, table: &mut OpenTable, event: &Event<'_>) -> Result<(), Fault> {
+        if self.ledger.is_begin_due(&table.membership, event.kind) {
+            Box::pin(self.begin_transaction()).await?;
+        }
         while let Some(unrouted) = self.encode(table, event)? {
             Box::pin(self.open_route(table, &unrouted))
                 .await
@@ -339,10 +328,19 @@ impl<S: Services> Stage<S> {
         self.counts.changes += 1;
         self.counts.processed_micros = event.processed_micros;
         self.settings.metrics.staged_bytes.set_len(self.batch.byte_len());
+        self.ledger.count(&table.membership, event.kind);
         Ok(())
     }
 
     fn encode(&mut self, table: &OpenTable, event: &Event<'_>) -> Result<Option<Unrouted>, Fault> {
+        let placed;
+        let event = match self.ledger.place(&table.membership) {
+            None => event,
+            transaction => {
+                placed = Event { transaction, ..*event };
+                &placed
+            }
+        };
         let before = self.batch.marks();
         let unrouted = table.writer.write(event, &mut self.batch)?;
         for index in before.records()..self.batch.records().len() {
@@ -399,6 +397,7 @@ impl<S: Services> Stage<S> {
             self.hand_over().await?;
             self.send_control(&before).await?;
         }
+        Box::pin(self.end_transaction()).await?;
         self.count_transaction(committed_micros);
         let spilled = self.open == OpenTransaction::Spilled;
         self.open = OpenTransaction::Staged;
@@ -489,6 +488,7 @@ impl<S: Services> Stage<S> {
         self.batch.truncate(self.complete);
         self.counts = OpenCounts::default();
         self.control = Control::default();
+        self.ledger.forget();
         self.hand_over().await?;
         self.send(Staged::Fault(fault)).await
     }
@@ -503,18 +503,6 @@ impl<S: Services> Stage<S> {
         metrics.queue_bytes.set_len(self.queue.bytes_in_flight());
         Ok(())
     }
-}
-
-/// Appends a constant; says where it ends.
-fn encode(
-    converter: Converter,
-    schema: &Schema,
-    id: Option<u32>,
-    literal: &Literal,
-    batch: &mut Batch,
-) -> Result<usize, Fault> {
-    converter.encode_literal(schema, id, literal, batch.arena())?;
-    Ok(batch.mark())
 }
 
 /// What a reader says when the queue is closed; the publisher's own fault is the one that counts.

@@ -97,6 +97,7 @@ impl Bench {
             sequence: self.sequence,
             first_part: 0,
             processed_micros: 0,
+            transaction: None,
         };
         self.stage.write(&mut self.table, &event).await
     }
@@ -361,4 +362,110 @@ async fn a_row_that_names_no_topic_is_refused_with_its_place() {
     bench.commit("end").await;
     bench.stage.hand_over().await.unwrap();
     assert_eq!(topics(&mut bench), ["one"]);
+}
+
+async fn with_metadata(stage_bytes: usize) -> Bench {
+    let mut plan = PlanSettings::new("p");
+    plan.notices.transactions = true;
+    open_with(plan, stage_bytes, CleanupPolicy::Delete).await.unwrap()
+}
+
+/// What a reader sees of transactions: their ends, and the place of every change.
+fn told(bench: &mut Bench) -> Vec<String> {
+    let mut words = Vec::new();
+    while let Received::Staged(item) = bench.queue.recv_timeout(Duration::ZERO) {
+        let Staged::Records { batch, .. } = item else { continue };
+        for record in batch.records() {
+            let value = batch.bytes(record.value.unwrap());
+            let value: serde_json::Value = serde_json::from_slice(value).unwrap();
+            words.push(match value.get("status") {
+                Some(status) => format!(
+                    "{} {} {} {}",
+                    status.as_str().unwrap(),
+                    value["id"].as_str().unwrap(),
+                    value["event_count"],
+                    value["data_collections"]
+                ),
+                None => value["transaction"].to_string(),
+            });
+        }
+    }
+    words
+}
+
+fn place(id: &str, total: u64, of_table: u64) -> String {
+    format!(r#"{{"id":"{id}","total_order":{total},"data_collection_order":{of_table}}}"#)
+}
+
+#[tokio::test]
+async fn a_transaction_tells_its_beginning_its_end_and_the_place_of_each_change() {
+    let mut bench = with_metadata(1 << 20).await;
+    bench.stage.begin("7:9".to_owned(), 5_000);
+    bench.insert("1", "a").await.unwrap();
+    bench.insert("2", "b").await.unwrap();
+    bench.commit("end").await;
+    bench.stage.begin("8:10".to_owned(), 5_000);
+    bench.commit("nothing was published").await;
+    bench.stage.begin("9:11".to_owned(), 5_000);
+    bench.insert("3", "c").await.unwrap();
+    bench.commit("end").await;
+    bench.stage.hand_over().await.unwrap();
+    let counts = |n| format!(r#"[{{"data_collection":"public.t","event_count":{n}}}]"#);
+    let expect = [
+        "BEGIN 7:9 null null".to_owned(),
+        place("7:9", 1, 1),
+        place("7:9", 2, 2),
+        format!("END 7:9 2 {}", counts(2)),
+        "BEGIN 9:11 null null".to_owned(),
+        place("9:11", 1, 1),
+        format!("END 9:11 1 {}", counts(1)),
+    ];
+    assert_eq!(told(&mut bench), expect);
+    assert_eq!(bench.stage.services.asked, ["p.public.t", "p.transaction"]);
+}
+
+#[tokio::test]
+async fn what_kafka_has_of_a_transaction_is_counted_and_not_told_again() {
+    let mut bench = with_metadata(1 << 20).await;
+    bench.stage.begin("7:9".to_owned(), 5_000);
+    bench.stage.count_again(&bench.table, ChangeKind::Create);
+    bench.stage.count_again(&bench.table, ChangeKind::KeyChange);
+    bench.insert("1", "a").await.unwrap();
+    bench.commit("end").await;
+    bench.stage.hand_over().await.unwrap();
+    let end = r#"END 7:9 4 [{"data_collection":"public.t","event_count":4}]"#;
+    assert_eq!(told(&mut bench), [place("7:9", 4, 4), end.to_owned()]);
+}
+
+#[tokio::test]
+async fn a_fault_takes_the_beginning_of_its_transaction_back() {
+    let mut bench = with_metadata(1 << 20).await;
+    bench.stage.begin("7:9".to_owned(), 5_000);
+    bench.insert("1", "a").await.unwrap();
+    bench.insert("not a number", "b").await.unwrap_err();
+    bench.stage.fail(Code::Internal.fault("test")).await.unwrap();
+    assert_eq!(told(&mut bench), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_heartbeat_carries_the_offset_behind_what_is_complete() {
+    let mut bench = open(1 << 20, CleanupPolicy::Delete).await.unwrap();
+    bench.insert("1", "a").await.unwrap();
+    bench.commit("end").await;
+    bench.stage.heartbeat(7_000_999, "0/5", at("beat")).await.unwrap();
+    let expect =
+        [r#"complete {"id":1} @end"#, r#"complete {"serverName":"p"} @beat"#].map(str::to_owned);
+    assert_eq!(bench.staged(), expect);
+    bench.stage.heartbeat(8_000_000, "0/5", at("again")).await.unwrap();
+    let Received::Staged(Staged::Records { batch, .. }) = bench.queue.recv_timeout(Duration::ZERO)
+    else {
+        panic!("no heartbeat")
+    };
+    let record = &batch.records()[0];
+    assert_eq!(record.partition, Some(0));
+    assert_eq!(batch.bytes(record.value.unwrap()), br#"{"ts_ms":8000}"#);
+    let header = batch.headers(record)[0];
+    assert_eq!(batch.bytes(header.name), b"__tidegate.position");
+    assert_eq!(batch.bytes(header.value.unwrap()), b"0/5");
+    assert_eq!(bench.stage.services.asked, ["p.public.t", "__debezium-heartbeat.p"]);
 }

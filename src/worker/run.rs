@@ -4,6 +4,7 @@
 //! on. This is the only place that asks for a fault's fate. **Invariant:** an attempt has ended,
 //! publisher and source included, before the next one begins.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -140,8 +141,10 @@ impl Parts {
         let counts = Arc::clone(&metrics.publisher);
         let publisher = Publisher::start(&connector.kafka, list.clone(), receiver, counts).await?;
         let stored = publisher.stored().await?;
+        let mut plan = connector.plan.clone();
+        plan.notices.run_id = run_id();
         let settings = StageSettings {
-            plan: Arc::new(connector.plan.clone()),
+            plan: Arc::new(plan),
             source: connector.source.block(&connector.plan.topic_prefix),
             converters: Converters {
                 key: connector.key.converter,
@@ -161,6 +164,7 @@ impl Parts {
             offset: stored.offset,
             states: stored.states,
             committed: publisher.committed(),
+            heartbeats: connector.heartbeats.clone(),
             stop: stop_receiver,
             metrics: Arc::clone(&metrics.source),
         };
@@ -194,6 +198,20 @@ impl Parts {
             }
         }
     }
+}
+
+/// A random text for each attempt, in the form of a UUID.
+fn run_id() -> String {
+    let random = || RandomState::new().build_hasher().finish();
+    let (high, low) = (random(), random());
+    format!(
+        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+        high >> 32,
+        (high >> 16) & 0xffff,
+        high & 0xfff,
+        (low >> 48) & 0x3fff | 0x8000,
+        low & 0xffff_ffff_ffff
+    )
 }
 
 enum Ended {

@@ -234,6 +234,7 @@ impl Written {
             sequence: 1,
             first_part: 0,
             processed_micros: 1_700_000_000_000_000,
+            transaction: None,
         };
         let mut batch = Batch::new();
         assert_eq!(self.writer.write(&event, &mut batch).unwrap(), None);

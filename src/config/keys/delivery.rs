@@ -6,7 +6,8 @@ use super::keys;
 use crate::config::{Choice, Rule, Table};
 
 /// Every table of this file.
-pub const TABLES: [&Table; 5] = [&DELIVERY, &SCHEMA_CHANGES, &PIPELINE, &SIGNALS, &OBSERVATION];
+pub const TABLES: [&Table; 6] =
+    [&DELIVERY, &SCHEMA_CHANGES, &NOTICES, &PIPELINE, &SIGNALS, &OBSERVATION];
 
 const NEVER_SKIPPED: &str = "a change is published exactly, or the task stops with a code";
 
@@ -82,6 +83,33 @@ keys! {
 }
 
 keys! {
+    /// What is told beside the changes.
+    NOTICES "Transactions and Heartbeats"
+    supported {
+        TRANSACTION_METADATA "provide.transaction.metadata" Boolean ("false") Medium
+            "Whether each transaction of which something is published has a record at its beginning and its end, in a topic of their own, and every change says its place in it.";
+        TRANSACTION_TOPIC "topic.transaction" String ("transaction") Low
+            "The last part of that topic's name, behind topic.prefix and topic.delimiter."
+            Rule::Is(super::envelope::topic_text);
+        HEARTBEAT_INTERVAL "heartbeat.interval.ms" Int ("0") Low
+            "How often a heartbeat is published while the stream runs; 0 is never. Offset and source log move on without, with traffic that is not captured, too."
+            Rule::AtLeast(0);
+        HEARTBEAT_PREFIX "topic.heartbeat.prefix" String ("__debezium-heartbeat") Low
+            "The first part of the name of the heartbeats' topic, before topic.delimiter and topic.prefix."
+            Rule::Is(super::envelope::topic_text);
+        HEARTBEAT_PREFIX_OLD "heartbeat.topics.prefix" String () Low
+            "An older name of topic.heartbeat.prefix."
+            Rule::Is(super::envelope::topic_text);
+        HEARTBEAT_ACTION "heartbeat.action.query" String () Low
+            "SQL that is run on the source at every heartbeat, on a connection of its own. If it fails that is logged, and it is tried again at the next.";
+        CONTEXT_HEADERS "extended.headers.enabled" Boolean ("false") Low
+            "Whether every record has Debezium's headers __debezium.context.*, which name connector, task and run. They cost more than 150 bytes a record; Debezium's default is true.";
+    }
+    no effect {}
+    refused {}
+}
+
+keys! {
     /// Debezium's pipeline.
     PIPELINE "Pipeline"
     supported {}
@@ -107,24 +135,16 @@ keys! {
             "only the columns of captured tables are looked up";
         "topic.cache.size" Int ("10000") "a topic's name is made once for each table version"
             Rule::AtLeast(1);
-        "topic.transaction" String ("transaction")
-            "matters only with provide.transaction.metadata, which is refused";
-        "topic.heartbeat.prefix" String ("__debezium-heartbeat") "there are no heartbeat records";
-        "topic.heartbeat.name" String () "there are no heartbeat records";
-        "heartbeat.topics.prefix" String ("__debezium-heartbeat") "there are no heartbeat records";
         "guardrail.collections.limit.action" String ("warn")
             "matters only with guardrail.collections.max, which is refused"
             Rule::OneOf(&[Choice::of("warn"), Choice::of("fail")]);
     }
     refused {
-        "heartbeat.interval.ms" Int ("0")
-            "heartbeat records are not built, and not needed: offset and source log move on with traffic that is not captured, too";
-        "heartbeat.action.query" String ()
-            "not needed: offset and source log move on with traffic that is not captured, too";
-        "provide.transaction.metadata" Boolean ("false") "transaction metadata is not built yet";
         "transaction.metadata.factory" Class
             ("io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory")
             "it names a Java class";
+        "topic.heartbeat.name" String ()
+            "heartbeats go to the topic of topic.heartbeat.prefix, topic.delimiter and topic.prefix";
         "topic.naming.strategy" Class ("io.debezium.schema.SchemaTopicNamingStrategy")
             "it names a Java class; topics are named after prefix, schema and table";
         "queue.provider.type" String ("memory") "the queue is in memory";

@@ -84,8 +84,6 @@ keys! {
         "table.ignore.builtin" Boolean ("true") "the server's own tables are never captured";
     }
     refused {
-        "extended.headers.enabled" Boolean ("false")
-            "Debezium's context headers cost more than 150 bytes a record, and are not built";
     }
 }
 

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::Settings;
 use super::capture::{Selection, select};
@@ -22,6 +23,7 @@ use super::catalogue::list_relations;
 use super::connection::{Connection, Purpose, ReplicationReader, StreamOptions};
 use super::decode::Decoder;
 use super::frames::frame_in;
+use super::heartbeat::Heart;
 use super::initial_snapshot::{self, SnapshotTask};
 use super::messages::{MessageFilter, Messages};
 use super::offset::{Offset, Phase};
@@ -38,7 +40,7 @@ use super::wire::Lsn;
 use crate::error::{Code, Fate, Fault};
 use crate::observe::SourceMetrics;
 use crate::plan::Operation;
-use crate::sources::Start;
+use crate::sources::{Heartbeats, Start};
 use crate::stage::{OffsetRecord, Services, Stage};
 
 /// The server answers every status update; if it says nothing for so long it is gone, and the
@@ -114,6 +116,7 @@ struct Course<'a, S> {
     stage: &'a mut Stage<S>,
     tables: Tables,
     committed: watch::Receiver<Option<OffsetRecord>>,
+    heartbeats: Option<Heartbeats>,
     stop: watch::Receiver<bool>,
     metrics: Arc<SourceMetrics>,
     /// What offsets of this course have in common.
@@ -159,12 +162,13 @@ impl<'a, S: Services> Course<'a, S> {
             settings_fingerprint: settings.messages.mix(stage.plan_settings().fingerprint()),
             publication_fingerprint: 0,
         };
-        let Start { committed, stop, metrics, .. } = start;
+        let Start { committed, heartbeats, stop, metrics, .. } = start;
         let course = Self {
             settings,
             stage,
             tables,
             committed,
+            heartbeats,
             stop,
             metrics,
             template,
@@ -355,6 +359,8 @@ impl<'a, S: Services> Course<'a, S> {
             self.template.publication_fingerprint,
             std::mem::take(&mut self.published),
         );
+        let mut heart = Heart::start(&self.settings, self.heartbeats.take());
+        let mut heard = Instant::now();
         let mut decoder = Decoder::new();
         let mut publishing = Publishing::resume(self.stage, &mut self.tables, offset, end);
         publishing.messages = Messages::new(self.settings.messages.clone());
@@ -367,14 +373,19 @@ impl<'a, S: Services> Course<'a, S> {
                 () = told_to_stop(&mut self.stop) => break,
                 fault = status.broken() => return Err(fault),
                 fault = watch.changed() => return Err(fault),
+                () = heart.beat() => {
+                    publishing.now_micros = clock_micros();
+                    publishing.beat().await?;
+                }
                 frame = reader.next() => match frame? {
                     Some(frame) => {
+                        heard = Instant::now();
                         publishing.now_micros = clock_micros();
                         frame_in(&mut decoder, &mut publishing, status.progress(), frame).await?;
                     }
                     None => return Err(Code::StreamStopped.fault("the server ended the stream")),
                 },
-                () = tokio::time::sleep(SILENCE) => {
+                () = tokio::time::sleep_until(heard + SILENCE) => {
                     return Err(Code::SourceUnreachable.fault(format!(
                         "the server has said nothing for {} s, though it was asked to",
                         SILENCE.as_secs()

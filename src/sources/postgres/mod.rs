@@ -34,6 +34,7 @@ mod initial_snapshot;
 mod status;
 mod publication_watch;
 mod slot_health;
+mod heartbeat;
 mod driver;
 pub mod values;
 

@@ -54,6 +54,8 @@ pub(super) struct Publishing<'a, S> {
     mode: Mode,
     /// Rows of the open transaction; taken out while one of them is written.
     siblings: Option<Box<Siblings>>,
+    /// A heartbeat waits for the end of the open transaction.
+    is_beat_due: bool,
 }
 
 impl<'a, S: Services> Publishing<'a, S> {
@@ -78,6 +80,7 @@ impl<'a, S: Services> Publishing<'a, S> {
             commit: Lsn::ZERO,
             mode: Mode::Between,
             siblings: None,
+            is_beat_due: false,
         }
     }
 
@@ -115,6 +118,16 @@ impl<'a, S: Services> Publishing<'a, S> {
         Place { commit, sequence }
     }
 
+    /// Counts a change that Kafka has already, so that what follows in its transaction is numbered
+    /// behind it.
+    async fn count_again(&mut self, index: usize, kind: ChangeKind) -> Result<(), Fault> {
+        if self.stage.counts_events() && matches!(self.mode, Mode::SkipThrough(_)) {
+            let table = self.tables.open(index, self.stage).await?;
+            self.stage.count_again(table, kind);
+        }
+        Ok(())
+    }
+
     fn begin(&mut self, transaction: &Transaction) {
         self.commit = transaction.commit_lsn;
         self.fields.begin(transaction);
@@ -127,6 +140,11 @@ impl<'a, S: Services> Publishing<'a, S> {
             Some(inside) => Mode::SkipThrough(inside.sequence),
             None => Mode::Publish,
         };
+        if self.stage.counts_events() && self.mode != Mode::Discard {
+            // The same whenever it is read; the number alone comes again after four billion.
+            let id = format!("{}:{}", transaction.xid.0, transaction.commit_lsn.0);
+            self.stage.begin(id, transaction.commit_micros);
+        }
     }
 
     /// Everything up to here was read and nothing is open: the server may forget it as soon as
@@ -166,7 +184,7 @@ impl<'a, S: Services> Publishing<'a, S> {
 
     async fn complete_row(&mut self, change: RowChange<'_>) -> Result<(), Fault> {
         if self.is_published(change.sequence) {
-            return Ok(());
+            return self.count_again(change.index, change.kind).await;
         }
         self.write(&change, 0, SnapshotMarker::Streamed).await?;
         self.spill_if_full(change.sequence).await
@@ -175,6 +193,9 @@ impl<'a, S: Services> Publishing<'a, S> {
     async fn truncate(&mut self, truncate: TruncateOutput<'_>) -> Result<(), Fault> {
         self.forget_siblings();
         if self.is_published(truncate.sequence) {
+            for table in truncate.relations {
+                self.count_again(table.index, ChangeKind::Truncate).await?;
+            }
             return Ok(());
         }
         for (part, table) in (0..).zip(truncate.relations) {
@@ -214,6 +235,7 @@ impl<'a, S: Services> Publishing<'a, S> {
                 sequence: change.sequence,
                 first_part,
                 processed_micros: self.now_micros,
+                transaction: None,
             };
             match self.stage.write(table, &event).await {
                 Err(fault) if fault.code() == Code::NullUnexpected => {
@@ -227,7 +249,14 @@ impl<'a, S: Services> Publishing<'a, S> {
 
     /// A message of the open transaction.
     async fn message(&mut self, message: &MessageOutput<'_>) -> Result<(), Fault> {
-        if self.is_published(message.sequence) || !self.messages.wants(message.prefix) {
+        if !self.messages.wants(message.prefix) {
+            return Ok(());
+        }
+        if self.is_published(message.sequence) {
+            if self.stage.counts_events() && matches!(self.mode, Mode::SkipThrough(_)) {
+                let (table, _) = self.messages.prepare(message, self.stage).await?;
+                self.stage.count_again(table, ChangeKind::Message);
+            }
             return Ok(());
         }
         self.write_message(message).await?;
@@ -268,6 +297,7 @@ impl<'a, S: Services> Publishing<'a, S> {
             sequence: message.sequence,
             first_part: 0,
             processed_micros: self.now_micros,
+            transaction: None,
         };
         self.stage.write(table, &event).await
     }
@@ -288,6 +318,22 @@ impl<'a, S: Services> Publishing<'a, S> {
         }
     }
 
+    /// A heartbeat is due: it goes out as soon as no transaction is open.
+    pub(super) async fn beat(&mut self) -> Result<(), Fault> {
+        self.is_beat_due = true;
+        self.beat_if_due().await
+    }
+
+    async fn beat_if_due(&mut self) -> Result<(), Fault> {
+        if !self.is_beat_due || self.mode != Mode::Between {
+            return Ok(());
+        }
+        self.is_beat_due = false;
+        let offset = self.record(self.inside);
+        let end = self.end.to_string();
+        self.stage.heartbeat(self.now_micros, &end, offset).await
+    }
+
     async fn commit(&mut self, commit: CommitOutput) -> Result<(), Fault> {
         self.forget_siblings();
         self.fields.commit(commit.end_lsn);
@@ -302,7 +348,8 @@ impl<'a, S: Services> Publishing<'a, S> {
         }
         self.end = commit.end_lsn;
         let end = self.record(None);
-        self.stage.commit(before, end, Some(commit.commit_micros)).await
+        self.stage.commit(before, end, Some(commit.commit_micros)).await?;
+        self.beat_if_due().await
     }
 
     fn record(&self, inside: Option<Inside>) -> OffsetRecord {

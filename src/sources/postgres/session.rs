@@ -63,7 +63,7 @@ const PINS: &[Pin] = &[
     fixed("extra_float_digits", "3"),
     fixed("bytea_output", "hex"),
     fixed("lc_monetary", "C"),
-    fixed("search_path", "pg_catalog"),
+    fixed(SEARCH_PATH, "pg_catalog"),
     // how expressions are written, and literals read
     fixed("quote_all_identifiers", "off"),
     fixed("standard_conforming_strings", "on"),
@@ -78,12 +78,19 @@ const PINS: &[Pin] = &[
     fixed("client_min_messages", "warning"),
 ];
 
+/// Where the names of tables are looked up.
+const SEARCH_PATH: &str = "search_path";
+
+fn pins(purpose: Purpose) -> impl Iterator<Item = &'static Pin> {
+    PINS.iter().filter(move |pin| purpose != Purpose::Action || pin.name != SEARCH_PATH)
+}
+
 /// Pinned per connection, because its value depends on what the connection is for.
 const STATEMENT_TIMEOUT: &str = "statement_timeout";
 
 fn statement_timeout(settings: &ConnectionSettings, purpose: Purpose) -> String {
     match purpose {
-        Purpose::Control => {
+        Purpose::Control | Purpose::Action => {
             i32::try_from(settings.query_timeout.as_millis()).unwrap_or(i32::MAX).to_string()
         }
         Purpose::Replication | Purpose::Snapshot => "0".to_owned(),
@@ -105,7 +112,7 @@ pub(super) fn startup_parameters(
     if purpose == Purpose::Replication {
         parameters.push(("replication", "database".to_owned()));
     }
-    let everywhere = PINS.iter().filter(|pin| pin.since == 0);
+    let everywhere = pins(purpose).filter(|pin| pin.since == 0);
     parameters.extend(everywhere.map(|pin| (pin.name, pin.value.to_owned())));
     parameters
 }
@@ -122,15 +129,14 @@ pub(super) async fn pin<S: AsyncRead + AsyncWrite + Unpin>(
 ) -> Result<(), Fault> {
     let what = "reading the session's settings";
     let major = connection.version().major();
-    let later = PINS.iter().filter(|pin| (1..=major).contains(&pin.since));
+    let later = pins(purpose).filter(|pin| (1..=major).contains(&pin.since));
     let set: String =
         later.map(|pin| format!("SET {} = {};", pin.name, literal(pin.value))).collect();
     if !set.is_empty() {
         connection.query("setting the session's limits", &set).await?;
     }
     let timeout = statement_timeout(settings, purpose);
-    let expected: Vec<(&str, &str)> = PINS
-        .iter()
+    let expected: Vec<(&str, &str)> = pins(purpose)
         .filter(|pin| pin.since <= major)
         .map(|pin| (pin.name, pin.value))
         .chain([(STATEMENT_TIMEOUT, timeout.as_str())])

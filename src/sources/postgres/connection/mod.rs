@@ -62,6 +62,8 @@ pub enum Purpose {
     Control,
     /// Reads of whole tables, which may take as long as they take.
     Snapshot,
+    /// A statement of the operator's, who may rely on the role's own search path.
+    Action,
 }
 
 /// A connection to the server, ready for the next statement or command.
