@@ -76,6 +76,11 @@ impl Ledger {
         Membership { collection, events: plan.events }
     }
 
+    /// Whether there is a transaction of which something is to be told.
+    pub(super) const fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// Whether a change is the first of its transaction that is published.
     pub(super) fn is_begin_due(&self, member: &Membership, kind: ChangeKind) -> bool {
         let is_due = self.open.as_ref().is_some_and(|open| !open.is_begun);

@@ -397,7 +397,9 @@ impl<S: Services> Stage<S> {
             self.hand_over().await?;
             self.send_control(&before).await?;
         }
-        Box::pin(self.end_transaction()).await?;
+        if self.ledger.is_open() {
+            Box::pin(self.end_transaction()).await?;
+        }
         self.count_transaction(committed_micros);
         let spilled = self.open == OpenTransaction::Spilled;
         self.open = OpenTransaction::Staged;
