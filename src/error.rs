@@ -332,6 +332,16 @@ impl Fault {
         &self.0.place
     }
 
+    /// What a lower layer said.
+    pub fn cause(&self) -> Option<&str> {
+        self.0.cause.as_deref()
+    }
+
+    /// What mends it: the hint for this very case, or the code's general remedy.
+    pub fn remedy(&self) -> &str {
+        self.0.hint.as_deref().unwrap_or_else(|| self.0.code.remedy())
+    }
+
     /// Says in front of the message which part of the configuration it is about.
     #[must_use]
     pub fn within(mut self, part: impl fmt::Display) -> Self {
@@ -385,7 +395,7 @@ impl Fault {
 impl fmt::Display for Fault {
     /// One line: code, what, where, cause, remedy.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { code, message, place, hint, cause } = &*self.0;
+        let Inner { code, message, place, cause, .. } = &*self.0;
         write!(f, "{code}: {message}")?;
         let parts = [
             ("table", &place.table),
@@ -406,7 +416,7 @@ impl fmt::Display for Fault {
         if let Some(cause) = cause {
             write!(f, ": {cause}")?;
         }
-        write!(f, ". {}", hint.as_deref().unwrap_or_else(|| code.remedy()))
+        write!(f, ". {}", self.remedy())
     }
 }
 

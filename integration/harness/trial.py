@@ -15,6 +15,7 @@ from stack.registry import Registry
 from stack.settings import HOST
 
 from .checks import ScenarioFailed, check, equal, wait_for
+from .command import Command
 from .database import Database
 from .own_registry import OwnRegistry
 from .rest import Rest, quoted
@@ -45,6 +46,7 @@ class Trial:
         self.workers: list[Worker] = []
         self._topics: dict[tuple[str, str], Topic] = {}
         self._undo: list[Callable[[], Any]] = []
+        self._commands = 0
 
     # ------------------------------------------------------------ life
     def prepare(self) -> None:
@@ -184,6 +186,19 @@ class Trial:
         file = self.folder / "connector.json"
         merged = base | (json.loads(file.read_text()) if file.exists() else {}) | _dotted(more)
         return {key: value for key, value in merged.items() if value is not None}
+
+    def connector_file(self, **more: Any) -> Path:
+        """The connector as a file for the command line."""
+        path = self.directory / "connector.json"
+        path.write_text(json.dumps({"name": self.name, "config": self.config(**more)}))
+        return path
+
+    def command(self, *arguments: object, **environment: str) -> Command:
+        """A command of the program, started. It is killed at the end if it runs then."""
+        self._commands += 1
+        command = Command(self.directory, f"command-{self._commands}", *arguments, environment=environment)
+        self.later(command.kill)
+        return command
 
     def connect(self, worker: Worker | None = None, **more: Any) -> Connector:
         """Create the connector on the worker (a new one by default) and wait until it streams."""

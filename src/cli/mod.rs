@@ -1,8 +1,12 @@
 //! Arguments → command. Composition only: what a command does is in its own module.
 
+mod files;
 mod output;
 
+mod check;
+mod signals;
 mod tail;
+mod try_out;
 mod worker;
 
 use std::process::ExitCode;
@@ -21,6 +25,10 @@ pub struct Arguments {
 enum Command {
     /// Run a worker: connectors and the REST API.
     Worker(worker::WorkerCommand),
+    /// Say everything that is wrong with a connector, and what mends it; change nothing.
+    Check(check::Check),
+    /// Show a connector's changes as the records they would be, without Kafka; keep nothing.
+    Try(try_out::Try),
     /// Read topics as a consumer would, decoded through the schema registry.
     Tail(tail::Tail),
 }
@@ -28,11 +36,13 @@ enum Command {
 /// Runs the command. A failure is printed on standard error.
 pub async fn run(arguments: Arguments) -> ExitCode {
     let outcome = match arguments.command {
-        Command::Worker(worker) => Box::pin(worker.run()).await,
-        Command::Tail(tail) => tail.run().await,
+        Command::Worker(worker) => Box::pin(worker.run()).await.map(|()| ExitCode::SUCCESS),
+        Command::Check(check) => Box::pin(check.run()).await,
+        Command::Try(look) => Box::pin(look.run()).await.map(|()| ExitCode::SUCCESS),
+        Command::Tail(tail) => tail.run().await.map(|()| ExitCode::SUCCESS),
     };
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(fault) => {
             output::error(&fault.to_string());
             ExitCode::FAILURE

@@ -1,21 +1,22 @@
 //! `tidegate worker`: reads its file, starts the herder, serves the REST API, and ends in order.
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use serde_json::Value;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, fmt, reload};
 
-use crate::config::{
-    ConfigFault, ConnectorConfig, Listener, WorkerConfig, parse_properties, process_environment,
-};
+use super::files::{read_connector, read_worker};
+use super::signals::Signals;
+use crate::config::{Listener, WorkerConfig};
 use crate::error::{Code, Fault};
 use crate::herder::{Standalone, Store};
+use crate::observe::Loggers;
 use crate::rest::{Api, Identity, router};
 use crate::worker::Worker;
 
@@ -38,7 +39,7 @@ impl WorkerCommand {
             .iter()
             .map(|path| read_connector(path))
             .collect::<Result<Vec<_>, _>>()?;
-        start_logging(&config)?;
+        let loggers = Arc::new(start_logging(&config)?);
         for note in &config.notes {
             tracing::warn!(key = note.key, "{}", note.message);
         }
@@ -60,8 +61,13 @@ impl WorkerCommand {
             version = identity.version,
             "worker started"
         );
-        let app =
-            router(Api { herder: Arc::clone(&herder), identity: Arc::new(identity), observer });
+        let app = router(Api {
+            herder: Arc::clone(&herder),
+            identity: Arc::new(identity),
+            observer,
+            loggers,
+            topic_tracking: config.topic_tracking,
+        });
         let (stop, stopped) = watch::channel(false);
         let mut servers = tokio::task::JoinSet::new();
         for listener in listeners {
@@ -76,7 +82,7 @@ impl WorkerCommand {
                 Code::ConfigInvalid.fault(format!("connector '{name}': {error}"))
             })?;
         }
-        wait_for_signal().await?;
+        Signals::listen()?.next().await;
         tracing::info!("stopping: tasks commit what they have and leave");
         herder.shut_down().await;
         stop.send_replace(true);
@@ -89,77 +95,20 @@ impl WorkerCommand {
     }
 }
 
-fn read(path: &Path) -> Result<String, Fault> {
-    std::fs::read_to_string(path).map_err(|error| {
-        Code::ConfigMalformed
-            .fault(format!("cannot read '{}'", path.display()))
-            .caused_by(&error)
-            .hint("Check the path and its permissions.")
-    })
-}
-
-fn read_worker(path: &Path) -> Result<WorkerConfig, Fault> {
-    WorkerConfig::parse(&read(path)?, &process_environment()).map_err(|faults| {
-        let lines: Vec<_> = faults.iter().map(ConfigFault::to_string).collect();
-        let code = faults.first().map_or(Code::ConfigInvalid, |fault| fault.code);
-        code.fault(format!(
-            "'{}' has {} fault(s):\n{}\n",
-            path.display(),
-            faults.len(),
-            lines.join("\n")
-        ))
-        .hint("Correct the file; connector-config/worker.properties is an example.")
-    })
-}
-
-/// Reads a connector in any of the three forms.
-fn read_connector(path: &Path) -> Result<(String, ConnectorConfig), Fault> {
-    let text = read(path)?;
-    let malformed = |what: String| {
-        Code::ConfigMalformed.fault(format!("connector file '{}': {what}", path.display()))
-    };
-    let config: ConnectorConfig = if text.trim_start().starts_with('{') {
-        let body: Value =
-            serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;
-        let map = match (body.get("name"), body.get("config")) {
-            (Some(_), Some(Value::Object(map))) => {
-                let mut map = map.clone();
-                if let Some(name) = body.get("name") {
-                    map.insert("name".to_owned(), name.clone());
-                }
-                map
-            }
-            _ => body.as_object().cloned().unwrap_or_default(),
-        };
-        map.into_iter()
-            .map(|(key, value)| match value {
-                Value::Null => Ok((key, None)),
-                Value::String(text) => Ok((key, Some(text))),
-                Value::Bool(_) | Value::Number(_) => Ok((key, Some(value.to_string()))),
-                Value::Array(_) | Value::Object(_) => {
-                    Err(malformed(format!("the value of '{key}' is a nested JSON value")))
-                }
-            })
-            .collect::<Result<_, _>>()?
-    } else {
-        let pairs = parse_properties(&text).map_err(|error| malformed(error.to_string()))?;
-        pairs.into_iter().map(|(key, value)| (key, Some(value))).collect()
-    };
-    match config.get("name") {
-        Some(Some(name)) => Ok((name.clone(), config)),
-        _ => Err(malformed("'name' is missing".to_owned())),
-    }
-}
-
-fn start_logging(config: &WorkerConfig) -> Result<(), Fault> {
-    let filter = EnvFilter::try_new(&config.log_level)
-        .map_err(|error| Code::ConfigInvalid.fault("log.level").caused_by(&error))?;
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
-    let outcome = if config.log_json { builder.json().try_init() } else { builder.try_init() };
-    outcome.map_err(|error| Code::Internal.fault(format!("the log cannot be started: {error}")))
+/// Starts the log. Its levels can be changed from here on.
+fn start_logging(config: &WorkerConfig) -> Result<Loggers, Fault> {
+    let (filter, handle) = reload::Layer::new(EnvFilter::new(config.log_level.as_str()));
+    let lines =
+        fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+    let lines = if config.log_json { lines.json().boxed() } else { lines.boxed() };
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
+        .try_init()
+        .map_err(|error| Code::Internal.fault(format!("the log cannot be started: {error}")))?;
+    // it fails only if the log is gone, and then nobody reads it
+    let apply = Box::new(move |directives: &str| drop(handle.reload(EnvFilter::new(directives))));
+    Ok(Loggers::new(config.log_level, apply))
 }
 
 async fn bind(listeners: &[Listener]) -> Result<Vec<TcpListener>, Fault> {
@@ -188,17 +137,4 @@ fn advertised(config: &WorkerConfig, listeners: &[TcpListener]) -> String {
     let bound = listeners.first().and_then(|listener| listener.local_addr().ok());
     let port = config.advertised_port.or_else(|| bound.map(|address| address.port()));
     format!("{host}:{}", port.unwrap_or_default())
-}
-
-async fn wait_for_signal() -> Result<(), Fault> {
-    let signals = signal(SignalKind::terminate()).and_then(|terminate| {
-        signal(SignalKind::interrupt()).map(|interrupt| (terminate, interrupt))
-    });
-    let (mut terminate, mut interrupt) = signals
-        .map_err(|error| Code::Internal.fault("signals cannot be received").caused_by(&error))?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    Ok(())
 }

@@ -21,6 +21,7 @@ use super::providers::{Environment, ProviderKind, Providers};
 use super::values::{ConfigNote, Values};
 use crate::error::Code;
 use crate::kafka::{ClientKind, ClientProperties, InternalTopic};
+use crate::observe::Level;
 
 /// Everything that the worker was told.
 #[derive(Clone, Debug)]
@@ -57,8 +58,10 @@ pub struct WorkerConfig {
     pub request_timeout: Duration,
     /// `config.providers`.
     pub providers: Providers,
-    /// `log.level`, lower case.
-    pub log_level: String,
+    /// `topic.tracking.*`.
+    pub topic_tracking: TopicTracking,
+    /// `log.level`.
+    pub log_level: Level,
     /// `log.format` is `json`.
     pub log_json: bool,
     /// What was accepted and should be known.
@@ -67,6 +70,15 @@ pub struct WorkerConfig {
 
 /// The Java client's default of `request.timeout.ms`.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// `topic.tracking.enable` and `topic.tracking.allow.reset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TopicTracking {
+    /// Whether the topics of a connector are told.
+    pub enabled: bool,
+    /// Whether the list can be begun anew.
+    pub allows_reset: bool,
+}
 
 /// Properties of the Kafka clients by the Java client's names, in layers.
 #[derive(Clone, Debug, Default)]
@@ -182,7 +194,11 @@ fn read(values: &mut Values<'_>, providers: Providers) -> WorkerConfig {
             .optional(&keys::REQUEST_TIMEOUT)
             .map_or(REQUEST_TIMEOUT, |_| values.millis(&keys::REQUEST_TIMEOUT)),
         providers,
-        log_level: values.text(&keys::LOG_LEVEL).to_ascii_lowercase(),
+        topic_tracking: TopicTracking {
+            enabled: values.flag(&keys::TOPIC_TRACKING),
+            allows_reset: values.flag(&keys::TOPIC_TRACKING_RESET),
+        },
+        log_level: values.text(&keys::LOG_LEVEL).parse().unwrap_or(Level::Info),
         log_json: values.text(&keys::LOG_FORMAT).eq_ignore_ascii_case("json"),
         group_id,
         notes: Vec::new(),

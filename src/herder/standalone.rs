@@ -10,7 +10,7 @@ use super::store::{Kept, Store};
 use super::{ConnectorInfo, ConnectorStatus, HerderError};
 use crate::config::{ConnectorConfig, Validation};
 use crate::error::Fault;
-use crate::worker::{Runtime, Target, TaskHandle, TaskState};
+use crate::worker::{Runtime, Target, TaskHandle, TaskState, WrittenTopics};
 
 /// How long a task may take to commit and leave when it is stopped.
 const GRACE: Duration = Duration::from_secs(20);
@@ -29,6 +29,8 @@ struct Entry {
     config: ConnectorConfig,
     target: Target,
     task: Slot,
+    /// Kept over restarts and new configurations.
+    written: WrittenTopics,
 }
 
 /// What stands where a connector's task would be.
@@ -56,8 +58,9 @@ impl Standalone {
             changing: tokio::sync::Mutex::new(()),
         };
         for (name, Kept { config, target_state }) in kept {
-            let task = herder.start(&name, &config, target_state);
-            herder.set(&name, Entry { config, target: target_state, task });
+            let written = WrittenTopics::default();
+            let task = herder.start(&name, &config, target_state, &written);
+            herder.set(&name, Entry { config, target: target_state, task, written });
         }
         Ok(herder)
     }
@@ -171,8 +174,9 @@ impl Standalone {
         let kept = Kept { config: config.clone(), target_state: target };
         self.store.put(name, &kept).map_err(HerderError::Store)?;
         self.stop_task(name).await;
-        let task = self.start(name, &config, target);
-        self.set(name, Entry { config, target, task });
+        let written = self.with(name, |entry| entry.written.clone()).unwrap_or_default();
+        let task = self.start(name, &config, target, &written);
+        self.set(name, Entry { config, target, task, written });
         Ok(before.is_none())
     }
 
@@ -210,7 +214,7 @@ impl Standalone {
             match &entry.task {
                 Slot::Task(task) => task.set_target(target),
                 Slot::Empty if target != Target::Stopped => {
-                    entry.task = self.start(name, &config, target);
+                    entry.task = self.start(name, &config, target, &entry.written);
                 }
                 Slot::Empty | Slot::Refused(_) => {}
             }
@@ -246,6 +250,19 @@ impl Standalone {
         self.runtime.reset_offset(&config).await.map_err(HerderError::Store)
     }
 
+    /// The topics to which the connector has written since the worker began, or since the last
+    /// reset; none for a connector that is not there.
+    pub fn topics(&self, name: &str) -> Vec<Arc<str>> {
+        self.with(name, |entry| entry.written.names()).unwrap_or_default()
+    }
+
+    /// Begins that list anew.
+    pub fn reset_topics(&self, name: &str) {
+        if let Ok(written) = self.with(name, |entry| entry.written.clone()) {
+            written.reset();
+        }
+    }
+
     /// Restarts the connector's task. With `only_failed`, only if it failed.
     ///
     /// # Errors
@@ -264,8 +281,9 @@ impl Standalone {
             return Ok(());
         }
         self.stop_task(name).await;
-        let task = self.start(name, &config, target);
-        self.set(name, Entry { config, target, task });
+        let written = self.with(name, |entry| entry.written.clone())?;
+        let task = self.start(name, &config, target, &written);
+        self.set(name, Entry { config, target, task, written });
         Ok(())
     }
 
@@ -290,11 +308,17 @@ impl Standalone {
         }
     }
 
-    fn start(&self, name: &str, config: &ConnectorConfig, target: Target) -> Slot {
+    fn start(
+        &self,
+        name: &str,
+        config: &ConnectorConfig,
+        target: Target,
+        written: &WrittenTopics,
+    ) -> Slot {
         if target == Target::Stopped {
             return Slot::Empty;
         }
-        match self.runtime.start(name, config, target) {
+        match self.runtime.start(name, config, target, written.clone()) {
             Ok(task) => Slot::Task(task),
             Err(fault) => {
                 tracing::error!(connector = name, error = %fault, "the connector cannot be started");

@@ -34,5 +34,5 @@ pub use settings::{
     topic_pattern, transactional_id,
 };
 pub use sizes::SizeLimits;
-pub use topic_list::TopicList;
+pub use topic_list::{TopicList, WrittenTopics};
 pub use topics::{CleanupPolicy, TopicFacts, Topics};

@@ -21,7 +21,7 @@ use super::faults;
 use super::offsets::StoragePlace;
 use super::queue::{OffsetRecord, TableState};
 use super::settings::KafkaSettings;
-use super::topic_list::TopicList;
+use super::topic_list::{Notebook, TopicList};
 use crate::error::{Code, Fault};
 use crate::observe::{PublisherMetrics, TopicMetrics};
 use crate::record::{Batch, Record};
@@ -43,6 +43,7 @@ pub(super) struct Transactions {
     /// A copy of the shared list, by topic number.
     topics: Vec<Arc<str>>,
     list: TopicList,
+    notebook: Notebook,
     storage: StoragePlace,
     timeout: Duration,
     servers: String,
@@ -105,6 +106,7 @@ impl Transactions {
         let this = Self {
             producer,
             topics: Vec::new(),
+            notebook: list.notebook(),
             list,
             storage,
             timeout: settings.transaction_timeout(),
@@ -220,6 +222,9 @@ impl Transactions {
         base.headers = headers(batch, record)?;
         self.send(base)?;
         self.open.add(index, batch.size_of(record));
+        if let Some(topic) = self.topics.get(index) {
+            self.notebook.produced(index, topic);
+        }
         Ok(())
     }
 
@@ -407,6 +412,7 @@ impl TransactionLog for Transactions {
         self.producer
             .begin_transaction()
             .map_err(|error| self.fault(&error, "a transaction cannot be begun"))?;
+        self.notebook.begin();
         self.opened = Some(clock());
         Ok(())
     }
@@ -486,6 +492,7 @@ impl Transactions {
         let now = clock();
         let began = self.opened.take().unwrap_or(now);
         self.breather.committed(began, given, had, now);
+        self.notebook.committed();
         self.metrics.committed(now - began);
         self.count_visible();
         Ok(())

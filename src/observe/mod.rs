@@ -1,4 +1,4 @@
-//! What is counted, and how Prometheus reads it.
+//! What is counted, and how Prometheus reads it; levels of the log.
 //!
 //! Beside the path of a change: stage, publisher, registry and source count into the structures
 //! here, the REST endpoint reads them. Knows no database, no Kafka client and no HTTP; a source adds
@@ -7,6 +7,7 @@
 
 mod definitions;
 mod exposition;
+mod loggers;
 mod metric;
 mod numbers;
 mod observer;
@@ -23,6 +24,7 @@ pub(crate) use definitions::{
     TASKS, WAITING,
 };
 pub use exposition::{CONTENT_TYPE, Exposition};
+pub use loggers::{Apply, Level, LoggerLevel, Loggers, UnknownLevel};
 pub(crate) use metric::metrics;
 pub use metric::{Buckets, Group, Metric, MetricKind};
 pub use numbers::{Counter, Gauge, Histogram};

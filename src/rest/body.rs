@@ -49,6 +49,26 @@ pub(super) fn config(bytes: &[u8]) -> Result<ConnectorConfig, ApiError> {
     flat(object(bytes)?)
 }
 
+/// Reads `{"offsets": [{"partition", "offset"}]}` in which every offset is null.
+pub(super) fn forgets_offsets(bytes: &[u8]) -> Result<(), ApiError> {
+    let body = object(bytes)?;
+    let offsets = match body.get("offsets") {
+        Some(Value::Array(offsets)) if !offsets.is_empty() => offsets,
+        _ => {
+            return Err(ApiError::bad_request(
+                "Partitions / offsets need to be provided for an alter offsets request",
+            ));
+        }
+    };
+    if offsets.iter().any(|one| !one.get("offset").is_some_and(Value::is_null)) {
+        return Err(ApiError::bad_request(
+            "an offset can be forgotten (null) and not be set: it says what Kafka holds, and \
+             nothing else can know that",
+        ));
+    }
+    Ok(())
+}
+
 fn parse_initial_state(word: &str) -> Result<Target, ApiError> {
     match word.to_ascii_uppercase().as_str() {
         "RUNNING" => Ok(Target::Started),

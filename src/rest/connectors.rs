@@ -1,12 +1,13 @@
 //! The handlers under `/connectors`.
 
-use axum::body::Bytes;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
+use super::content::Content;
 use super::{Api, ApiError, answers, body};
+use crate::config::TopicTracking;
 use crate::herder::HerderError;
 use crate::worker::Target;
 
@@ -43,7 +44,11 @@ pub(super) async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> A
 }
 
 /// `POST /connectors`.
-pub(super) async fn create(State(api): State<Api>, headers: HeaderMap, bytes: Bytes) -> Answer {
+pub(super) async fn create(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    Content(bytes): Content,
+) -> Answer {
     let body::Create { name, config, target } = body::create(&bytes)?;
     let info = api.herder.create(&name, config, target).await?;
     Ok(created(&headers, &name, &answers::info(&info)))
@@ -64,7 +69,7 @@ pub(super) async fn put_config(
     State(api): State<Api>,
     Path(name): Path<String>,
     headers: HeaderMap,
-    bytes: Bytes,
+    Content(bytes): Content,
 ) -> Answer {
     let (new, info) = api.herder.put_config(&name, body::config(&bytes)?).await?;
     let body = answers::info(&info);
@@ -75,7 +80,7 @@ pub(super) async fn put_config(
 pub(super) async fn patch_config(
     State(api): State<Api>,
     Path(name): Path<String>,
-    bytes: Bytes,
+    Content(bytes): Content,
 ) -> Answer {
     let mut config = api.herder.info(&name)?.config;
     for (key, value) in body::config(&bytes)? {
@@ -161,6 +166,39 @@ pub(super) async fn reset_offsets(State(api): State<Api>, Path(name): Path<Strin
     Ok(answers::json(StatusCode::OK, &json!({ "message": message })))
 }
 
+/// `PATCH /connectors/{name}/offsets`: here an offset can be forgotten, not invented.
+pub(super) async fn patch_offsets(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    Content(bytes): Content,
+) -> Answer {
+    body::forgets_offsets(&bytes)?;
+    reset_offsets(State(api), Path(name)).await
+}
+
+/// `GET /connectors/{name}/topics`.
+pub(super) async fn topics(State(api): State<Api>, Path(name): Path<String>) -> Answer {
+    if !api.topic_tracking.enabled {
+        return Err(ApiError::new(StatusCode::FORBIDDEN, "Topic tracking is disabled."));
+    }
+    let topics = api.herder.topics(&name);
+    let topics: Vec<&str> = topics.iter().map(AsRef::as_ref).collect();
+    Ok(answers::json(StatusCode::OK, &json!({ name: { "topics": topics } })))
+}
+
+/// `PUT /connectors/{name}/topics/reset`.
+pub(super) async fn reset_topics(State(api): State<Api>, Path(name): Path<String>) -> Answer {
+    let refused = match api.topic_tracking {
+        TopicTracking { enabled: false, .. } => "Topic tracking is disabled.",
+        TopicTracking { allows_reset: false, .. } => "Topic tracking reset is disabled.",
+        TopicTracking { .. } => {
+            api.herder.reset_topics(&name);
+            return Ok(StatusCode::ACCEPTED.into_response());
+        }
+    };
+    Err(ApiError::new(StatusCode::FORBIDDEN, refused))
+}
+
 /// `GET /connectors/{name}/tasks`.
 pub(super) async fn tasks(State(api): State<Api>, Path(name): Path<String>) -> Answer {
     let info = api.herder.info(&name)?;
@@ -235,7 +273,10 @@ fn percent_encode(text: &str) -> String {
 }
 
 /// The values of a key that may be repeated.
-fn query_values<'a>(query: Option<&'a str>, key: &'a str) -> impl Iterator<Item = &'a str> {
+pub(super) fn query_values<'a>(
+    query: Option<&'a str>,
+    key: &'a str,
+) -> impl Iterator<Item = &'a str> {
     query.unwrap_or_default().split('&').filter_map(move |pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         (name == key).then_some(value)

@@ -6,6 +6,8 @@
 mod answers;
 mod body;
 mod connectors;
+mod content;
+mod loggers;
 mod metrics;
 mod plugins;
 
@@ -13,13 +15,14 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post, put};
 
+use crate::config::TopicTracking;
 use crate::herder::Standalone;
-use crate::observe::Observer;
+use crate::observe::{Loggers, Observer};
 
 pub use answers::ApiError;
 
@@ -32,6 +35,10 @@ pub struct Api {
     pub identity: Arc<Identity>,
     /// What is counted.
     pub observer: Observer,
+    /// Levels of the log.
+    pub loggers: Arc<Loggers>,
+    /// Whether topics are told.
+    pub topic_tracking: TopicTracking,
 }
 
 /// Who this worker is.
@@ -49,41 +56,71 @@ pub struct Identity {
 
 /// The whole API.
 pub fn router(api: Api) -> Router {
-    let routes: [(&str, MethodRouter<Api>); 16] = [
-        ("/connectors", get(connectors::list).post(connectors::create)),
-        ("/connectors/{name}", get(connectors::info).delete(connectors::delete)),
-        (
-            "/connectors/{name}/config",
-            get(connectors::config).put(connectors::put_config).patch(connectors::patch_config),
-        ),
-        ("/connectors/{name}/status", get(connectors::status)),
-        ("/connectors/{name}/pause", put(connectors::pause)),
-        ("/connectors/{name}/resume", put(connectors::resume)),
-        ("/connectors/{name}/stop", put(connectors::stop)),
-        ("/connectors/{name}/restart", post(connectors::restart)),
-        ("/connectors/{name}/offsets", get(connectors::offsets).delete(connectors::reset_offsets)),
-        ("/connectors/{name}/tasks", get(connectors::tasks)),
-        ("/connectors/{name}/tasks/{task}/status", get(connectors::task_status)),
-        ("/connectors/{name}/tasks/{task}/restart", post(connectors::restart_task)),
-        ("/connector-plugins", get(plugins::list)),
-        ("/connector-plugins/{plugin}/config", get(plugins::config)),
-        ("/connector-plugins/{plugin}/config/validate", put(plugins::validate)),
-        ("/health", get(health)),
-    ];
-    let mut router = Router::new().route("/", get(root));
-    for (path, methods) in routes {
+    let mut router = Router::new();
+    for (path, allowed, methods) in resources() {
+        let methods = methods.fallback(async move |method: Method| others(&method, allowed));
         // three real clients end paths with a slash
-        router = router.route(&format!("{path}/"), methods.clone()).route(path, methods);
+        if path != "/" {
+            router = router.route(&format!("{path}/"), methods.clone());
+        }
+        router = router.route(path, methods);
     }
     router
         .fallback(async || ApiError::new(StatusCode::NOT_FOUND, "HTTP 404 Not Found"))
-        .method_not_allowed_fallback(async || {
-            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "HTTP 405 Method Not Allowed")
-        })
         .layer(middleware::from_fn(negotiate))
         // not JSON, so behind the negotiation
-        .route("/metrics", get(metrics::show))
+        .route("/metrics", get(metrics::show).fallback(async |method: Method| others(&method, GET)))
         .with_state(api)
+}
+
+const GET: &str = "GET,HEAD,OPTIONS";
+const PUT: &str = "PUT,OPTIONS";
+const POST: &str = "POST,OPTIONS";
+
+/// Every path with its methods.
+fn resources() -> [(&'static str, &'static str, MethodRouter<Api>); 21] {
+    let config =
+        get(connectors::config).put(connectors::put_config).patch(connectors::patch_config);
+    let offsets =
+        get(connectors::offsets).patch(connectors::patch_offsets).delete(connectors::reset_offsets);
+    [
+        ("/", GET, get(root)),
+        ("/connectors", "GET,HEAD,POST,OPTIONS", get(connectors::list).post(connectors::create)),
+        (
+            "/connectors/{name}",
+            "GET,HEAD,DELETE,OPTIONS",
+            get(connectors::info).delete(connectors::delete),
+        ),
+        ("/connectors/{name}/config", "GET,HEAD,PUT,PATCH,OPTIONS", config),
+        ("/connectors/{name}/status", GET, get(connectors::status)),
+        ("/connectors/{name}/pause", PUT, put(connectors::pause)),
+        ("/connectors/{name}/resume", PUT, put(connectors::resume)),
+        ("/connectors/{name}/stop", PUT, put(connectors::stop)),
+        ("/connectors/{name}/restart", POST, post(connectors::restart)),
+        ("/connectors/{name}/offsets", "GET,HEAD,PATCH,DELETE,OPTIONS", offsets),
+        ("/connectors/{name}/topics", GET, get(connectors::topics)),
+        ("/connectors/{name}/topics/reset", PUT, put(connectors::reset_topics)),
+        ("/connectors/{name}/tasks", GET, get(connectors::tasks)),
+        ("/connectors/{name}/tasks/{task}/status", GET, get(connectors::task_status)),
+        ("/connectors/{name}/tasks/{task}/restart", POST, post(connectors::restart_task)),
+        ("/connector-plugins", GET, get(plugins::list)),
+        ("/connector-plugins/{plugin}/config", GET, get(plugins::config)),
+        ("/connector-plugins/{plugin}/config/validate", PUT, put(plugins::validate)),
+        ("/admin/loggers", GET, get(loggers::list)),
+        ("/admin/loggers/{name}", "GET,HEAD,PUT,OPTIONS", get(loggers::get).put(loggers::set)),
+        ("/health", GET, get(health)),
+    ]
+}
+
+/// What a resource answers to methods that it does not have.
+fn others(method: &Method, allowed: &'static str) -> Response {
+    let mut response = if *method == Method::OPTIONS {
+        ([(header::CONTENT_TYPE, "text/plain")], allowed.replace(',', ", ")).into_response()
+    } else {
+        ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "HTTP 405 Method Not Allowed").into_response()
+    };
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    response
 }
 
 async fn root(State(api): State<Api>) -> Response {

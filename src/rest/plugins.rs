@@ -1,24 +1,32 @@
 //! The handlers under `/connector-plugins`: what there is, its keys, and whether a configuration
 //! would be taken.
 
-use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::{Value, json};
 
+use super::connectors::query_values;
+use super::content::Content;
 use super::{Api, ApiError, answers, body};
-use crate::config::{ConfigInfo, Definition, Validation, definitions, find_class};
+use crate::config::{ConfigInfo, Definition, Validation, definitions, find_class, plug_ins};
 use crate::sources::{CLASSES, SourceClass};
 
 type Answer = Result<Response, ApiError>;
 
-/// `GET /connector-plugins`.
-pub(super) async fn list(State(api): State<Api>) -> Answer {
-    let plugins: Vec<_> = CLASSES
-        .iter()
-        .filter_map(|class| class.names.first())
-        .map(|name| json!({ "class": name, "type": "source", "version": api.identity.version }))
+/// `GET /connector-plugins`; with `connectorsOnly=false` converters, predicates and transforms, too.
+pub(super) async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> Answer {
+    let connectors_only = query_values(query.as_deref(), "connectorsOnly")
+        .next()
+        .is_none_or(|flag| flag.eq_ignore_ascii_case("true"));
+    let connectors = CLASSES.iter().filter_map(|class| class.names.first().copied());
+    let mut all: Vec<_> = connectors.map(|name| (name, "source")).collect();
+    if !connectors_only {
+        all.extend(plug_ins());
+    }
+    let plugins: Vec<_> = all
+        .into_iter()
+        .map(|(name, kind)| json!({ "class": name, "type": kind, "version": api.identity.version }))
         .collect();
     Ok(answers::json(StatusCode::OK, &json!(plugins)))
 }
@@ -33,7 +41,7 @@ pub(super) async fn config(Path(plugin): Path<String>) -> Answer {
 pub(super) async fn validate(
     State(api): State<Api>,
     Path(plugin): Path<String>,
-    bytes: Bytes,
+    Content(bytes): Content,
 ) -> Answer {
     let class = known(&plugin)?;
     let mut config = body::config(&bytes)?;
@@ -54,7 +62,7 @@ pub(super) async fn validate(
 
 fn known(plugin: &str) -> Result<&'static SourceClass, ApiError> {
     find_class(plugin)
-        .ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, format!("Unknown plugin {plugin}")))
+        .ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, format!("Unknown plugin {plugin}.")))
 }
 
 /// `ConfigInfos`.

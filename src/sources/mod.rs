@@ -5,7 +5,7 @@ pub mod postgres;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::change::TableVersion;
 use crate::config::{Table, Values};
@@ -68,6 +68,15 @@ pub struct Start {
     pub stop: watch::Receiver<bool>,
     /// Where it shows what it does.
     pub metrics: Arc<SourceMetrics>,
+}
+
+/// A look at the changes as they come, which leaves nothing behind.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// So many rows of each table first; `None`: changes only.
+    pub rows: Option<u64>,
+    /// Told when the changes begin to be read.
+    pub streaming: Arc<Notify>,
 }
 
 impl SourceSettings {
@@ -135,6 +144,23 @@ impl SourceSettings {
         match self {
             Self::Postgres(settings) => {
                 Box::pin(postgres::watch_health(settings, connector, metrics, caught_up)).await;
+            }
+        }
+    }
+
+    /// Passes changes on until it is told to stop; leaves nothing behind at the source.
+    ///
+    /// # Errors
+    /// What capture would meet, too.
+    pub async fn try_out<S: Services>(
+        &self,
+        trial: Trial,
+        start: Start,
+        stage: Stage<S>,
+    ) -> Result<(), Fault> {
+        match self {
+            Self::Postgres(settings) => {
+                Box::pin(postgres::try_out(settings, trial, start, stage)).await
             }
         }
     }

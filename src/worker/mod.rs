@@ -11,7 +11,10 @@ mod run;
 mod runtime;
 mod services;
 mod task;
+mod trial;
 
+pub use crate::kafka::WrittenTopics;
 pub use lifecycle::{Backoff, Target, TaskState};
-pub use runtime::{BoxFuture, Runtime, Worker};
+pub use runtime::{BoxFuture, Finding, Runtime, Worker};
 pub use task::{TaskControl, TaskHandle};
+pub use trial::{Look, TriedRecord};

@@ -18,8 +18,8 @@ use super::task::TaskControl;
 use crate::config::TypedConnector;
 use crate::convert::Converters;
 use crate::error::{Code, Fate, Fault};
-use crate::kafka::{Publisher, SizeLimits, TopicList, Topics, channel};
-use crate::observe::{TaskMetrics, TaskRegistration};
+use crate::kafka::{Publisher, SizeLimits, TopicList, Topics, WrittenTopics, channel};
+use crate::observe::{StageMetrics, TaskMetrics, TaskRegistration};
 use crate::sources;
 use crate::stage::{Stage, StageSettings};
 
@@ -33,13 +33,14 @@ const GRACE: Duration = Duration::from_secs(15);
 /// Runs a connector's task until it is told to stop.
 pub(super) async fn run(
     connector: Arc<TypedConnector>,
+    written: WrittenTopics,
     control: TaskControl,
     task: TaskRegistration,
 ) {
     // as long as the task lives, not only while it runs; ends with the set
     let mut health = JoinSet::new();
     health.spawn(watch_health(Arc::clone(&connector), Arc::clone(&task.metrics)));
-    live(&connector, control, &task).await;
+    live(&connector, control, (&task, &written)).await;
 }
 
 async fn watch_health(connector: Arc<TypedConnector>, metrics: Arc<TaskMetrics>) {
@@ -47,7 +48,11 @@ async fn watch_health(connector: Arc<TypedConnector>, metrics: Arc<TaskMetrics>)
     connector.source.watch_health(&connector.name, &metrics.source, &caught_up).await;
 }
 
-async fn live(connector: &TypedConnector, mut control: TaskControl, task: &TaskRegistration) {
+async fn live(
+    connector: &TypedConnector,
+    mut control: TaskControl,
+    (task, written): (&TaskRegistration, &WrittenTopics),
+) {
     let retry = connector.retry;
     let mut backoff = Backoff::new(retry.first_wait, retry.longest_wait);
     let mut failures = 0;
@@ -57,7 +62,8 @@ async fn live(connector: &TypedConnector, mut control: TaskControl, task: &TaskR
             Target::Started | Target::Paused => {}
         }
         let began = Instant::now();
-        let Err(fault) = attempt(connector, &mut control, task).await else { continue };
+        let tried = attempt(connector, &mut control, (task, written)).await;
+        let Err(fault) = tried else { continue };
         task.metrics.fault(&fault, wall_clock_micros());
         if began.elapsed() > DID_WELL {
             backoff.reset();
@@ -106,10 +112,10 @@ async fn wait_for_work(control: &mut TaskControl) -> Target {
 async fn attempt(
     connector: &TypedConnector,
     control: &mut TaskControl,
-    task: &TaskRegistration,
+    (task, written): (&TaskRegistration, &WrittenTopics),
 ) -> Result<(), Fault> {
     let parts = tokio::select! {
-        parts = Parts::build(connector, &task.metrics) => {
+        parts = Parts::build(connector, &task.metrics, written) => {
             parts.inspect_err(|_| task.worker().tasks_refused.add(1))?
         }
         () = not_started(&mut control.target) => return Ok(()),
@@ -133,30 +139,19 @@ struct Parts {
 }
 
 impl Parts {
-    async fn build(connector: &TypedConnector, metrics: &TaskMetrics) -> Result<Self, Fault> {
+    async fn build(
+        connector: &TypedConnector,
+        metrics: &TaskMetrics,
+        written: &WrittenTopics,
+    ) -> Result<Self, Fault> {
         let registries = Registries::new(&connector.key, &connector.value, &metrics.registry)?;
         let topics = Arc::new(Topics::connect(&connector.kafka).await?);
-        let list = TopicList::new();
+        let list = TopicList::noting(written.clone());
         let (sender, receiver) = channel(connector.queue_bytes);
         let counts = Arc::clone(&metrics.publisher);
         let publisher = Publisher::start(&connector.kafka, list.clone(), receiver, counts).await?;
         let stored = publisher.stored().await?;
-        let mut plan = connector.plan.clone();
-        plan.notices.run_id = run_id();
-        let settings = StageSettings {
-            plan: Arc::new(plan),
-            source: connector.source.block(&connector.plan.topic_prefix),
-            converters: Converters {
-                key: connector.key.converter,
-                value: connector.value.converter,
-                headers: connector.headers,
-            },
-            control_topic: Some(connector.schema_changes_topic.clone()),
-            stage_bytes: connector.stage_bytes,
-            hand_over_bytes: HAND_OVER_BYTES.min(connector.stage_bytes),
-            sizes: SizeLimits::new(&connector.kafka),
-            metrics: Arc::clone(&metrics.stage),
-        };
+        let settings = stage_settings(connector, Arc::clone(&metrics.stage));
         let services = LiveServices { registries: registries.clone(), topics };
         let stage = Stage::new(settings, services, list, sender);
         let (stop, stop_receiver) = watch::channel(false);
@@ -212,6 +207,29 @@ fn run_id() -> String {
         (low >> 48) & 0x3fff | 0x8000,
         low & 0xffff_ffff_ffff
     )
+}
+
+/// What the connector's stage is told.
+pub(super) fn stage_settings(
+    connector: &TypedConnector,
+    metrics: Arc<StageMetrics>,
+) -> StageSettings {
+    let mut plan = connector.plan.clone();
+    plan.notices.run_id = run_id();
+    StageSettings {
+        plan: Arc::new(plan),
+        source: connector.source.block(&connector.plan.topic_prefix),
+        converters: Converters {
+            key: connector.key.converter,
+            value: connector.value.converter,
+            headers: connector.headers,
+        },
+        control_topic: Some(connector.schema_changes_topic.clone()),
+        stage_bytes: connector.stage_bytes,
+        hand_over_bytes: HAND_OVER_BYTES.min(connector.stage_bytes),
+        sizes: SizeLimits::new(&connector.kafka),
+        metrics,
+    }
 }
 
 enum Ended {

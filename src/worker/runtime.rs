@@ -13,12 +13,13 @@ use super::rehearsal::rehearse;
 use super::run::run;
 use super::services::Registries;
 use super::task::TaskHandle;
+use super::trial::{Look, TriedRecord, try_out};
 use crate::config::{
-    ConfigFault, ConnectorConfig, TypedConnector, Validation, WorkerConfig, summarize, validate,
+    ConnectorConfig, TypedConnector, Validation, WorkerConfig, summarize, validate,
 };
-use crate::error::Fault;
+use crate::error::{Code, Fault};
 use crate::kafka::offsets;
-use crate::kafka::{ClientKind, ClientProperties, Topics, cluster_id};
+use crate::kafka::{ClientKind, ClientProperties, Topics, WrittenTopics, cluster_id};
 use crate::observe::{Observer, TaskIdentity};
 
 /// A future that a [`Runtime`] gives back.
@@ -42,7 +43,7 @@ pub trait Runtime: Send + Sync + std::fmt::Debug + 'static {
     /// Forgets the connector's offset and table states, so that it begins anew.
     fn reset_offset<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Result<(), Fault>>;
 
-    /// Starts the connector's task.
+    /// Starts the connector's task, which notes the topics to which it has written.
     ///
     /// # Errors
     /// The configuration cannot be understood.
@@ -51,7 +52,21 @@ pub trait Runtime: Send + Sync + std::fmt::Debug + 'static {
         name: &str,
         config: &ConnectorConfig,
         target: Target,
+        written: WrittenTopics,
     ) -> Result<TaskHandle, Fault>;
+}
+
+/// Whoever submits a configuration waits for the answer, so a cluster that does not answer is not
+/// waited for as long as a running task would.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One thing that is wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The key that it is about.
+    pub key: String,
+    /// What is wrong, where, and what mends it.
+    pub fault: Fault,
 }
 
 /// The worker.
@@ -92,14 +107,53 @@ impl Worker {
         }
     }
 
+    /// Everything that is wrong with a configuration, and which key each fault is about. Needs no
+    /// worker that runs, and leaves nothing behind.
+    pub async fn examine(&self, config: &ConnectorConfig) -> Vec<Finding> {
+        match TypedConnector::parse(config, &self.config) {
+            Ok(connector) => self
+                .validate_live(&connector)
+                .await
+                .into_iter()
+                .map(|fault| {
+                    let key = match fault.code() {
+                        Code::KafkaUnreachable | Code::KafkaAuthentication => "bootstrap.servers",
+                        code => connector.source.blamed_key(code),
+                    };
+                    Finding { key: key.to_owned(), fault }
+                })
+                .collect(),
+            Err(faults) => faults
+                .iter()
+                .map(|fault| Finding { key: fault.key.clone(), fault: fault.to_fault() })
+                .collect(),
+        }
+    }
+
+    /// Passes what the connector would publish to `reader`, as JSON, without Kafka and registries,
+    /// until that answers false or the look is told to stop. Leaves nothing behind.
+    ///
+    /// # Errors
+    /// What a task would meet.
+    pub async fn try_out(
+        &self,
+        config: &ConnectorConfig,
+        look: Look,
+        reader: impl FnMut(&TriedRecord<'_>) -> bool + Send + 'static,
+    ) -> Result<(), Fault> {
+        try_out(&self.parse(config)?, look, reader).await
+    }
+
     fn parse(&self, config: &ConnectorConfig) -> Result<TypedConnector, Fault> {
         TypedConnector::parse(config, &self.config).map_err(|faults| summarize(&faults))
     }
 
     async fn validate_live(&self, connector: &TypedConnector) -> Vec<Fault> {
+        let mut kafka_settings = connector.kafka.clone();
+        kafka_settings.request_timeout = kafka_settings.request_timeout.min(PATIENCE);
         let (source, topics, registry) = tokio::join!(
             connector.source.check(),
-            Topics::connect(&connector.kafka),
+            Topics::connect(&kafka_settings),
             check_registries(connector),
         );
         let (topics, kafka) = match topics {
@@ -122,10 +176,7 @@ impl Worker {
 impl Runtime for Worker {
     fn validate<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Vec<Fault>> {
         Box::pin(async move {
-            match TypedConnector::parse(config, &self.config) {
-                Ok(connector) => self.validate_live(&connector).await,
-                Err(faults) => faults.iter().map(ConfigFault::to_fault).collect(),
-            }
+            self.examine(config).await.into_iter().map(|finding| finding.fault).collect()
         })
     }
 
@@ -164,6 +215,7 @@ impl Runtime for Worker {
         name: &str,
         config: &ConnectorConfig,
         target: Target,
+        written: WrittenTopics,
     ) -> Result<TaskHandle, Fault> {
         let counts = self.observer.worker();
         let connector = self.parse(config).inspect_err(|_| counts.connectors_refused.add(1))?;
@@ -179,7 +231,7 @@ impl Runtime for Worker {
         };
         let task = self.observer.register(identity);
         let connector = Arc::new(connector);
-        Ok(TaskHandle::spawn(target, move |control| run(connector, control, task)))
+        Ok(TaskHandle::spawn(target, move |control| run(connector, written, control, task)))
     }
 }
 

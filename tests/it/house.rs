@@ -18,11 +18,11 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("kafka", &["error", "config", "record", "observe"]),
     ("stage", &["error", "change", "record", "plan", "convert", "registry", "kafka", "observe"]),
     ("sources", &["error", "config", "change", "record", "plan", "stage", "observe"]),
-    ("config", &["error", "plan", "convert", "registry", "kafka", "sources"]),
+    ("config", &["error", "observe", "plan", "convert", "registry", "kafka", "sources"]),
     (
         "worker",
         &[
-            "error", "change", "config", "plan", "convert", "registry", "kafka", "stage",
+            "error", "change", "record", "config", "plan", "convert", "registry", "kafka", "stage",
             "sources", "observe",
         ],
     ),
@@ -30,7 +30,10 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("rest", &["error", "config", "herder", "worker", "sources", "observe"]),
     (
         "cli",
-        &["error", "config", "convert", "registry", "kafka", "worker", "herder", "rest", "sources"],
+        &[
+            "error", "observe", "config", "convert", "registry", "kafka", "worker", "herder",
+            "rest", "sources",
+        ],
     ),
 ];
 

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tidegate::config::{ConnectorConfig, Validation};
+use tidegate::config::{ConnectorConfig, TopicTracking, Validation};
 use tidegate::error::{Code, Fault};
 use tidegate::herder::{Standalone, Store};
-use tidegate::observe::Observer;
+use tidegate::observe::{Level, Loggers, Observer};
 use tidegate::rest::{Api, Identity, router};
-use tidegate::worker::{BoxFuture, Runtime, Target, TaskHandle, TaskState};
+use tidegate::worker::{BoxFuture, Runtime, Target, TaskHandle, TaskState, WrittenTopics};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -57,6 +57,7 @@ impl Runtime for Idle {
         _: &str,
         config: &ConnectorConfig,
         target: Target,
+        _: WrittenTopics,
     ) -> Result<TaskHandle, Fault> {
         let fails = config.contains_key("fail");
         Ok(TaskHandle::spawn(target, move |mut control| async move {
@@ -105,6 +106,11 @@ impl Server {
     }
 
     async fn start_in(directory: PathBuf) -> Self {
+        let topic_tracking = TopicTracking { enabled: true, allows_reset: true };
+        Self::start_with(directory, topic_tracking).await
+    }
+
+    async fn start_with(directory: PathBuf, topic_tracking: TopicTracking) -> Self {
         let store = Store::open(&directory).unwrap();
         let herder = Arc::new(Standalone::open(Arc::new(Idle), store).unwrap());
         let (_, kafka_cluster_id) = tokio::sync::watch::channel(Some("cluster".to_owned()));
@@ -116,8 +122,13 @@ impl Server {
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let app =
-            router(Api { herder, identity: Arc::new(identity), observer: Observer::default() });
+        let app = router(Api {
+            herder,
+            identity: Arc::new(identity),
+            observer: Observer::default(),
+            loggers: Arc::new(Loggers::new(Level::Info, Box::new(|_| {}))),
+            topic_tracking,
+        });
         let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
         Self { address, directory, serving }
     }
@@ -338,5 +349,168 @@ async fn metrics_are_text_and_follow_the_connectors() {
     assert_eq!(server.send("DELETE", "/connectors/say%20%22a%5Cb%22", "", "").await.status, 204);
     assert!(!scrape().await.contains("say"));
     assert_eq!(server.send("POST", "/metrics", "", "").await.status, 405);
+    std::fs::remove_dir_all(&server.directory).unwrap();
+}
+
+#[tokio::test]
+async fn levels_of_the_log_are_shown_and_changed() {
+    let server = Server::start("loggers").await;
+    let root = json!({"level": "INFO", "last_modified": null});
+    assert_eq!(server.get("/admin/loggers").await.json(), json!({"root": root}));
+    assert_eq!(server.get("/admin/loggers/root").await.json(), root);
+    assert_eq!(server.get("/admin/loggers/tidegate.kafka").await.json(), root);
+    let answer = server.get("/admin/loggers/none").await;
+    assert_eq!((answer.status, &answer.json()["message"]), (404, &json!("Logger none not found.")));
+
+    let path = "/admin/loggers/tidegate.kafka";
+    let answer = server.json("PUT", path, &json!({"level": "debug"})).await;
+    assert_eq!((answer.status, answer.json()), (200, json!(["tidegate.kafka"])));
+    let below = server.get("/admin/loggers/tidegate.kafka.publisher").await.json();
+    assert_eq!(below["level"], "DEBUG");
+    assert!(below["last_modified"].is_i64());
+    assert_eq!(server.get("/admin/loggers").await.json().as_object().unwrap().len(), 2);
+
+    for (body, status) in
+        [(json!({}), 400), (json!({"level": null}), 400), (json!({"level": "x"}), 404)]
+    {
+        assert_eq!(server.json("PUT", path, &body).await.status, status, "{body}");
+    }
+    let body = json!({"level": "WARN"});
+    let cluster = server.json("PUT", &format!("{path}?scope=cluster"), &body).await;
+    assert_eq!((cluster.status, cluster.body.as_str()), (204, ""));
+    let other = server.json("PUT", &format!("{path}?scope=galaxy"), &body).await;
+    assert_eq!(other.status, 200, "an unknown scope is the worker's");
+    std::fs::remove_dir_all(&server.directory).unwrap();
+}
+
+#[tokio::test]
+async fn topics_are_told_and_forgotten_where_that_is_allowed() {
+    let server = Server::start("topics").await;
+    let body = server.json("POST", "/connectors", &create("t")).await;
+    assert_eq!(body.status, 201);
+    for name in ["t", "unknown"] {
+        let path = format!("/connectors/{name}/topics");
+        let answer = server.get(&path).await;
+        assert_eq!((answer.status, answer.json()), (200, json!({name: {"topics": []}})));
+        let answer = server.send("PUT", &format!("{path}/reset"), "", "").await;
+        assert_eq!((answer.status, answer.body.as_str()), (202, ""));
+    }
+    let fixed = TopicTracking { enabled: true, allows_reset: false };
+    let server = Server::start_with(server.stop().await, fixed).await;
+    assert_eq!(server.get("/connectors/t/topics").await.status, 200);
+    assert_eq!(server.send("PUT", "/connectors/t/topics/reset", "", "").await.status, 403);
+    let off = TopicTracking { enabled: false, allows_reset: true };
+    let server = Server::start_with(server.stop().await, off).await;
+    assert_eq!(server.get("/connectors/t/topics").await.json()["error_code"], 403);
+    assert_eq!(server.send("PUT", "/connectors/t/topics/reset", "", "").await.status, 403);
+    std::fs::remove_dir_all(&server.directory).unwrap();
+}
+
+#[tokio::test]
+async fn methods_of_a_resource_are_told() {
+    let server = Server::start("methods").await;
+    let allow = |answer: &Answer| {
+        let line = answer.head.lines().find_map(|line| line.strip_prefix("allow: "));
+        let mut methods: Vec<_> = line.unwrap_or_default().split(',').map(str::to_owned).collect();
+        methods.sort();
+        methods.join(",")
+    };
+    for (path, methods) in [
+        ("/", "get,head,options"),
+        ("/connectors", "get,head,options,post"),
+        ("/connectors/", "get,head,options,post"),
+        ("/connectors/x", "delete,get,head,options"),
+        ("/connectors/x/config", "get,head,options,patch,put"),
+        ("/connectors/x/offsets", "delete,get,head,options,patch"),
+        ("/connectors/x/restart", "options,post"),
+        ("/connectors/x/topics/reset", "options,put"),
+        ("/admin/loggers/x", "get,head,options,put"),
+    ] {
+        let answer = server.send("OPTIONS", path, "", "").await;
+        assert_eq!((answer.status, allow(&answer).as_str()), (200, methods), "{path}");
+        assert!(answer.head.contains("content-type: text/plain"), "{}", answer.head);
+        let answer = server.send("TRACE", path, "", "").await;
+        assert_eq!((answer.status, allow(&answer).as_str()), (405, methods), "{path}");
+        assert_eq!(answer.json()["error_code"], 405);
+    }
+    assert_eq!(server.send("OPTIONS", "/nothing", "", "").await.status, 404);
+    let head = server.send("HEAD", "/connectors", "", "").await;
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
+    assert!(head.head.contains("content-type: application/json"), "{}", head.head);
+    assert_eq!(server.send("HEAD", "/connectors/none", "", "").await.status, 404);
+    std::fs::remove_dir_all(&server.directory).unwrap();
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_answered_not_cut_off() {
+    let server = Server::start("large").await;
+    let json_type = "Content-Type: application/json\r\n";
+    let name = "x".repeat(1 << 20);
+    let large = format!(r#"{{"name":"a","config":{{"k":"{name}{name}{name}{name}"}}}}"#);
+    for (method, path) in [("POST", "/connectors"), ("PUT", "/connectors/a/config")] {
+        let answer = server.send(method, path, json_type, &large).await;
+        assert_eq!((answer.status, &answer.json()["error_code"]), (413, &json!(413)), "{path}");
+        assert!(answer.head.contains("content-type: application/json"), "{}", answer.head);
+    }
+    let fits = format!(r#"{{"name":"a","config":{{"k":"{name}"}}}}"#);
+    assert_eq!(server.send("POST", "/connectors", json_type, &fits).await.status, 201);
+    std::fs::remove_dir_all(&server.directory).unwrap();
+}
+
+#[tokio::test]
+async fn an_offset_can_be_forgotten_and_not_invented() {
+    let server = Server::start("offsets").await;
+    assert_eq!(server.json("POST", "/connectors", &create("o")).await.status, 201);
+    let path = "/connectors/o/offsets";
+    let forget = json!({"offsets": [{"partition": {"server": "p"}, "offset": null}]});
+    assert_eq!(server.json("PATCH", path, &forget).await.status, 400, "it is not stopped");
+    assert_eq!(server.send("PUT", "/connectors/o/stop", "", "").await.status, 204);
+    let answer = server.json("PATCH", path, &forget).await;
+    assert_eq!((answer.status, answer.json()["message"].is_string()), (200, true));
+    for body in [
+        json!({}),
+        json!({"offsets": []}),
+        json!({"offsets": [{"partition": {"server": "p"}, "offset": {"lsn": 1}}]}),
+        json!({"offsets": [{"partition": {"server": "p"}}]}),
+    ] {
+        assert_eq!(server.json("PATCH", path, &body).await.status, 400, "{body}");
+    }
+    assert_eq!(server.json("PATCH", "/connectors/none/offsets", &forget).await.status, 404);
+    std::fs::remove_dir_all(&server.directory).unwrap();
+}
+
+#[tokio::test]
+async fn clients_leniencies_are_taken() {
+    let server = Server::start("lenient").await;
+    let typed = "Content-Type: application/json; charset=utf-8\r\n";
+    let body = create("l").to_string();
+    assert_eq!(server.send("POST", "/connectors/", typed, &body).await.status, 201);
+    server.wait_for_task_state("l", "RUNNING").await;
+    // an empty body with and without a type
+    for headers in ["", typed] {
+        assert_eq!(server.send("PUT", "/connectors/l/pause", headers, "").await.status, 202);
+        assert_eq!(server.send("PUT", "/connectors/l/resume/", headers, "").await.status, 202);
+        assert_eq!(server.send("POST", "/connectors/l/restart", headers, "").await.status, 204);
+    }
+    assert_eq!(server.send("GET", "/connectors/l/", typed, "").await.status, 200);
+    for flags in ["includeTasks=banana", "includeTasks=False&onlyFailed=False", ""] {
+        let path = format!("/connectors/l/restart?{flags}");
+        assert_eq!(server.send("POST", &path, "", "").await.status, 204, "{flags}");
+    }
+    let expanded = server.get("/connectors?expand=foo").await.json();
+    assert_eq!(expanded, json!({"l": {}}));
+    for kind in ["text/json", "application/json-patch+json", "application/x-www-form-urlencoded"] {
+        let headers = format!("Content-Type: {kind}\r\n");
+        let answer = server.send("PATCH", "/connectors/l/config", &headers, "{}").await;
+        assert_eq!(answer.status, 415, "{kind}");
+    }
+    assert_eq!(server.json("PATCH", "/connectors/none/config", &json!({})).await.status, 404);
+    let all = server.get("/connector-plugins?connectorsOnly=false").await.json();
+    let kinds: std::collections::BTreeSet<_> =
+        all.as_array().unwrap().iter().filter_map(|one| one["type"].as_str()).collect();
+    assert_eq!(
+        kinds.into_iter().collect::<Vec<_>>(),
+        ["converter", "header_converter", "predicate", "source", "transformation"]
+    );
     std::fs::remove_dir_all(&server.directory).unwrap();
 }

@@ -55,8 +55,8 @@ impl RegisteredSchema {
         match value {
             Avro::Null => Value::Null,
             Avro::Boolean(flag) => json!(flag),
-            Avro::Int(number) => meaning_of_int(i64::from(*number), schema),
-            Avro::Long(number) => meaning_of_int(*number, schema),
+            Avro::Int(number) => meaning_of_int(i64::from(*number), connect_name(schema)),
+            Avro::Long(number) => meaning_of_int(*number, connect_name(schema)),
             Avro::Float(number) => float(f64::from(*number), number.to_string()),
             Avro::Double(number) => float(*number, number.to_string()),
             Avro::String(text) => json!(text),
@@ -159,7 +159,8 @@ fn float(number: f64, text: String) -> Value {
     serde_json::Number::from_f64(number).map_or(Value::String(text), Value::Number)
 }
 
-fn meaning_of_int(number: i64, schema: &Value) -> Value {
+/// A number by the name of its schema: dates and times as people write them.
+pub(super) fn meaning_of_int(number: i64, name: Option<&str>) -> Value {
     let date = |days: i64| civil(days);
     let with_time = |micros: i128| {
         let days = micros.div_euclid(86_400_000_000);
@@ -169,7 +170,7 @@ fn meaning_of_int(number: i64, schema: &Value) -> Value {
             .and_then(|days| date(days).map(|date| format!("{date}T{}", clock(time))))
     };
     let number_wide = i128::from(number);
-    let text = match connect_name(schema) {
+    let text = match name {
         Some("io.debezium.time.Date" | "org.apache.kafka.connect.data.Date") => date(number),
         Some("io.debezium.time.Time" | "org.apache.kafka.connect.data.Time") => {
             Some(clock(number_wide * 1000))
@@ -185,15 +186,19 @@ fn meaning_of_int(number: i64, schema: &Value) -> Value {
 }
 
 fn bytes_of(bytes: &[u8], schema: &Value) -> Value {
-    if connect_name(schema) == Some("org.apache.kafka.connect.data.Decimal") {
-        let scale = schema
-            .get("connect.parameters")
-            .and_then(|parameters| parameters.get("scale"))
-            .and_then(Value::as_str)
-            .and_then(|scale| scale.parse::<i64>().ok());
-        if let Some(scale) = scale {
-            return json!(decimal(bytes, scale));
-        }
+    let scale = schema
+        .get("connect.parameters")
+        .and_then(|parameters| parameters.get("scale"))
+        .and_then(Value::as_str);
+    meaning_of_bytes(bytes, connect_name(schema), scale)
+}
+
+/// Bytes by the name of their schema: decimals as people write them.
+pub(super) fn meaning_of_bytes(bytes: &[u8], name: Option<&str>, scale: Option<&str>) -> Value {
+    if name == Some("org.apache.kafka.connect.data.Decimal")
+        && let Some(scale) = scale.and_then(|scale| scale.parse::<i64>().ok())
+    {
+        return json!(decimal(bytes, scale));
     }
     json!(hex(bytes))
 }
@@ -208,7 +213,7 @@ fn variable_scale(fields: &[(String, Avro)]) -> Option<Value> {
 }
 
 /// An unscaled two's complement number and its scale, as people write it.
-fn decimal(bytes: &[u8], scale: i64) -> String {
+pub(super) fn decimal(bytes: &[u8], scale: i64) -> String {
     let number = BigInt::from_signed_bytes_be(bytes);
     let text = number.magnitude().to_string();
     let sign = if number.sign() == num_bigint::Sign::Minus { "-" } else { "" };

@@ -2,6 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
+use super::control;
+use super::json_schema::without_schema;
+use super::row::{NotSent, lines};
+use crate::cli::output::Paint;
+
 /// A record with its parts decoded.
 #[derive(Debug)]
 pub(super) struct Shown {
@@ -36,32 +41,22 @@ pub(super) fn json_line(record: &Shown) -> String {
     .to_string()
 }
 
-/// Terminal colours, or none.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Paint(pub(super) bool);
-
-impl Paint {
-    fn dim(self, text: &str) -> String {
-        self.with("2", text)
-    }
-
-    fn with(self, code: &str, text: &str) -> String {
-        if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
-    }
-}
-
 /// A few lines for people.
 pub(super) fn readable(record: &Shown, paint: Paint) -> String {
     let place = paint.dim(&format!("{}[{}]@{}", record.topic, record.partition, record.offset));
-    let key = if record.key.is_null() { "no key".to_owned() } else { record.key.to_string() };
+    let key = without_schema(&record.key);
+    let key = if key.is_null() { "no key".to_owned() } else { key.to_string() };
     let Some(value) = &record.value else {
         return format!("{} {key}  {place}", paint.with("90", "tombstone"));
     };
-    if value.get("changes").is_some() && value.get("epoch").is_some() {
-        return control(value, &place, paint);
+    let value = without_schema(value);
+    if control::is_control(&value) {
+        let (heading, lines) = control::describe(&value, paint);
+        return below(format!("{} {heading}  {place}", paint.with("1;36", "schema  ")), &lines);
     }
     let Some(op) = value.get("op").and_then(Value::as_str) else {
-        return format!("{} {key}  {place}\n    {value}", paint.with("36", "record"));
+        let text = format!("{} {key}  {place}\n    {value}", paint.with("36", "record  "));
+        return below(text, &notes(record, paint));
     };
     let (word, colour) = match op {
         "c" => ("create", "32"),
@@ -72,118 +67,43 @@ pub(super) fn readable(record: &Shown, paint: Paint) -> String {
         "m" => ("message", "36"),
         other => (other, "36"),
     };
-    let mut text = format!("{} {key}  {place}", paint.with(colour, &format!("{word:<8}")));
-    rows(&mut text, value, paint);
-    for (name, value) in &record.headers {
-        if matches!(name.as_str(), "__debezium.newkey" | "__debezium.oldkey")
-            || name.ends_with(".unavailable")
-            || name.ends_with(".unmergeable")
-        {
+    let text = format!("{} {key}  {place}", paint.with(colour, &format!("{word:<8}")));
+    let text = below(text, &lines(&value, &NotSent::of(&record.headers), paint));
+    below(text, &notes(record, paint))
+}
+
+/// Headers that say something about the row.
+fn notes(record: &Shown, paint: Paint) -> Vec<String> {
+    record
+        .headers
+        .iter()
+        .filter(|(name, _)| {
+            matches!(name.as_str(), "__debezium.newkey" | "__debezium.oldkey")
+                || name.ends_with(".unavailable")
+                || name.ends_with(".unmergeable")
+        })
+        .map(|(name, value)| {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            line(&mut text, &paint.dim(&format!("{name}: {value}")));
-        }
+            paint.dim(&format!("{name}: {value}"))
+        })
+        .collect()
+}
+
+fn below(mut text: String, lines: &[String]) -> String {
+    for line in lines {
+        text.push_str("\n    ");
+        text.push_str(line);
     }
     text
-}
-
-fn rows(text: &mut String, value: &Value, paint: Paint) {
-    let before = value.get("before").and_then(Value::as_object);
-    let after = value.get("after").and_then(Value::as_object);
-    match (before, after) {
-        (Some(before), Some(after)) => {
-            for (name, new) in after {
-                match before.get(name) {
-                    Some(old) if old == new => {}
-                    old => line(
-                        text,
-                        &format!(
-                            "{name}: {} → {}",
-                            paint.with("31", &short(old.unwrap_or(&Value::Null))),
-                            paint.with("32", &short(new))
-                        ),
-                    ),
-                }
-            }
-        }
-        (None, Some(row)) | (Some(row), None) => {
-            let cells: Vec<_> =
-                row.iter().map(|(name, value)| format!("{name}={}", short(value))).collect();
-            line(text, &cells.join("  "));
-        }
-        (None, None) => {}
-    }
-}
-
-fn control(value: &Value, place: &str, paint: Paint) -> String {
-    let word = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or("?").to_owned();
-    let relation = value.get("relation");
-    let name = |member: &str| {
-        relation.and_then(|r| r.get(member)).and_then(Value::as_str).unwrap_or("?").to_owned()
-    };
-    let mut text = format!(
-        "{} {}.{} epoch {}  {place}",
-        paint.with("1;36", &format!("schema {}", word("kind"))),
-        name("namespace"),
-        name("table"),
-        value.get("epoch").unwrap_or(&Value::Null),
-    );
-    let changes = value.get("changes").and_then(Value::as_array).cloned().unwrap_or_default();
-    if changes.is_empty() {
-        let columns = value
-            .get("after")
-            .and_then(|after| after.get("columns"))
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default();
-        let shown: Vec<_> = columns
-            .iter()
-            .map(|column| format!("{} {}", member(column, "name"), member(column, "type")))
-            .collect();
-        line(&mut text, &shown.join(", "));
-    }
-    for change in &changes {
-        line(
-            &mut text,
-            &format!(
-                "{} {}: {} → {}",
-                member(change, "column"),
-                member(change, "kind"),
-                member(change, "from"),
-                member(change, "to")
-            ),
-        );
-    }
-    text
-}
-
-fn member(value: &Value, name: &str) -> String {
-    match value.get(name) {
-        None | Some(Value::Null) => "–".to_owned(),
-        Some(Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
-    }
-}
-
-fn line(text: &mut String, content: &str) {
-    text.push_str("\n    ");
-    text.push_str(content);
-}
-
-/// A cell that fits a line.
-fn short(value: &Value) -> String {
-    let text = value.to_string();
-    if text.chars().count() <= 60 {
-        return text;
-    }
-    let head: String = text.chars().take(48).collect();
-    format!("{head}… ({} characters)", text.chars().count())
 }
 
 #[cfg(test)]
 mod tests {
+    use expect_test::{Expect, expect};
+
     use super::*;
 
-    fn record(value: Option<Value>) -> Shown {
+    fn record(value: Option<Value>, headers: &[(&str, &str)]) -> Shown {
         Shown {
             topic: "shop.public.t".to_owned(),
             partition: 0,
@@ -191,33 +111,117 @@ mod tests {
             timestamp: Some(1),
             key: json!({"id": 1}),
             value,
-            headers: vec![("__tidegate.unavailable".to_owned(), json!("doc"))],
+            headers: headers
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), json!(value)))
+                .collect(),
         }
     }
 
+    #[track_caller]
+    fn check(value: Value, headers: &[(&str, &str)], expected: &Expect) {
+        expected.assert_eq(&readable(&record(Some(value), headers), Paint(false)));
+    }
+
+    const DOC: &[(&str, &str)] = &[("__tidegate.unavailable", "doc")];
+
     #[test]
     fn an_update_shows_what_changed() {
-        let text = readable(
-            &record(Some(json!({"op":"u","before":{"id":1,"v":1},"after":{"id":1,"v":2}}))),
-            Paint(false),
+        check(
+            json!({"op":"u","before":{"id":1,"v":1,"doc":"x"},"after":{"id":1,"v":2,"doc":"x"}}),
+            &[("__tidegate.epoch", "1")],
+            &expect![[r#"
+                update   {"id":1}  shop.public.t[0]@7
+                    v: 1 → 2"#]],
         );
-        assert_eq!(
-            text,
-            "update   {\"id\":1}  shop.public.t[0]@7\n    v: 1 → 2\n    __tidegate.unavailable: doc"
+        check(
+            json!({"op":"u","before":{"id":1},"after":{"id":1}}),
+            &[],
+            &expect![[r#"
+                update   {"id":1}  shop.public.t[0]@7
+                    no column changed"#]],
         );
+    }
+
+    #[test]
+    fn what_was_not_sent_is_marked() {
+        check(
+            json!({"op":"u","before":null,"after":{"id":1,"v":2,"doc":"__debezium_unavailable_value"}}),
+            DOC,
+            &expect![[r#"
+                update   {"id":1}  shop.public.t[0]@7
+                    id=1  v=2  doc=(not sent)
+                    __tidegate.unavailable: doc"#]],
+        );
+        check(
+            json!({"op":"u","before":{"id":1,"v":1,"doc":null},"after":{"id":1,"v":2,"doc":"x"}}),
+            DOC,
+            &expect![[r#"
+                update   {"id":1}  shop.public.t[0]@7
+                    v: 1 → 2
+                    doc: (not sent)
+                    __tidegate.unavailable: doc"#]],
+        );
+        check(
+            json!({"op":"d","before":{"id":1,"doc":null},"after":null}),
+            DOC,
+            &expect![[r#"
+                delete   {"id":1}  shop.public.t[0]@7
+                    id=1
+                    __tidegate.unavailable: doc"#]],
+        );
+    }
+
+    #[test]
+    fn json_with_schemas_is_shown_without_them() {
+        let date = json!({"type":"int32","name":"io.debezium.time.Date","field":"d"});
+        let row = |field: &str| json!({"type":"struct","fields":[date],"field":field});
+        let schema = json!({"type":"struct","fields":[row("before"),row("after"),{"type":"string","field":"op"}]});
+        check(
+            json!({"schema":schema,"payload":{"op":"u","before":{"d":0},"after":{"d":1}}}),
+            &[],
+            &expect![[r#"
+                update   {"id":1}  shop.public.t[0]@7
+                    d: "1970-01-01" → "1970-01-02""#]],
+        );
+    }
+
+    #[test]
+    fn a_flat_record_and_a_long_cell() {
+        check(
+            json!({"id":1,"v":"x"}),
+            &[],
+            &expect![[r#"
+                record   {"id":1}  shop.public.t[0]@7
+                    {"id":1,"v":"x"}"#]],
+        );
+        check(
+            json!({"op":"c","after":{"v":"x".repeat(100)}}),
+            &[],
+            &expect![[r#"
+                create   {"id":1}  shop.public.t[0]@7
+                    v="xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… (102 characters)"#]],
+        );
+    }
+
+    #[test]
+    fn colours_are_for_terminals() {
+        let update = json!({"op":"u","before":{"v":1},"after":{"v":2}});
+        let text = readable(&record(Some(update), &[]), Paint(true));
+        assert!(text.contains("v: \x1b[31m1\x1b[0m → \x1b[32m2\x1b[0m"), "{text:?}");
     }
 
     #[test]
     fn a_tombstone_is_named() {
         assert_eq!(
-            readable(&record(None), Paint(false)),
+            readable(&record(None, &[]), Paint(false)),
             "tombstone {\"id\":1}  shop.public.t[0]@7"
         );
     }
 
     #[test]
     fn a_json_line_has_every_part() {
-        let line: Value = serde_json::from_str(&json_line(&record(None))).unwrap();
+        let line: Value = serde_json::from_str(&json_line(&record(None, DOC))).unwrap();
         assert_eq!(line["value"], Value::Null);
         assert_eq!(line["headers"]["__tidegate.unavailable"], "doc");
     }

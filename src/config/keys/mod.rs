@@ -12,6 +12,24 @@ pub mod snapshot;
 pub mod transforms;
 pub mod worker;
 
+/// What a worker has beside sources: the full class names of what is carried out, with Connect's
+/// word for its kind.
+pub fn plug_ins() -> impl Iterator<Item = (&'static str, &'static str)> {
+    [
+        (transforms::TRANSFORM_CLASSES, "transformation"),
+        (transforms::PREDICATE_CLASSES, "predicate"),
+        (connect::CONVERTERS, "converter"),
+        (connect::HEADER_CONVERTERS, "header_converter"),
+    ]
+    .into_iter()
+    .flat_map(|(classes, kind)| {
+        let carried_out = classes.iter().filter(|class| class.refused.is_none());
+        carried_out.map(move |class| (class.value, kind))
+    })
+    // short names are other names of the same
+    .filter(|(class, _)| class.contains('.'))
+}
+
 /// Defines a table of keys. A row is `CONSTANT "name" Kind (default) Importance "documentation"
 /// rule;` where it is carried out, else `"name" Kind (default) "why" rule;`. The default is
 /// `(required)`, `()` for none, or a text; the rule may be left out.

@@ -51,6 +51,10 @@ keys! {
             Rule::AtLeast(0);
         TOPIC_CREATION_ENABLE "topic.creation.enable" Boolean ("true") Low
             "Whether topics that do not exist are created.";
+        TOPIC_TRACKING "topic.tracking.enable" Boolean ("true") Low
+            "Whether GET /connectors/{name}/topics tells to which topics a connector has written since the worker began, or since the last reset.";
+        TOPIC_TRACKING_RESET "topic.tracking.allow.reset" Boolean ("true") Low
+            "Whether PUT /connectors/{name}/topics/reset begins that list anew.";
         LOG_LEVEL "log.level" String ("info") Low
             "What is logged; the REST endpoint changes it at run time."
             Rule::OneOf(&[
@@ -71,8 +75,6 @@ keys! {
         "offset.flush.timeout.ms" Long ("5000") "an offset is part of the transaction of its records";
         "plugin.path" List () "sources, converters and transforms are built in";
         "plugin.discovery" String ("hybrid_warn") "sources, converters and transforms are built in";
-        "topic.tracking.enable" Boolean ("true") "topics are not tracked";
-        "topic.tracking.allow.reset" Boolean ("true") "topics are not tracked";
         "metric.reporters" List ("org.apache.kafka.common.metrics.JmxReporter") "they are Java classes";
         "metrics.num.samples" Int ("2") "metrics are counters, not samples";
         "metrics.recording.level" String ("INFO") "metrics are counters, not samples";

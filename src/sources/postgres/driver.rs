@@ -85,7 +85,7 @@ async fn stopped_for(stop: &mut watch::Receiver<bool>, patience: Duration) {
 }
 
 /// Waits for the order to stop. A sender that is gone is one as well.
-async fn told_to_stop(stop: &mut watch::Receiver<bool>) {
+pub(super) async fn told_to_stop(stop: &mut watch::Receiver<bool>) {
     while !*stop.borrow_and_update() {
         if stop.changed().await.is_err() {
             return;
@@ -351,6 +351,9 @@ impl<'a, S: Services> Course<'a, S> {
         let stream = slot::attach(connection, &self.settings, end, &options).await?;
         tracing::info!(slot = self.settings.slot_name, position = %end, "streaming");
         let _connected = self.metrics.connect();
+        if let Some(trial) = &self.settings.trial {
+            trial.streaming.notify_one();
+        }
         let (mut reader, writer) = stream.into_split();
         let mut status =
             StatusKeeper::start(writer, self.committed.clone(), self.settings.status_interval, end);

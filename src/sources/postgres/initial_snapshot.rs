@@ -152,7 +152,8 @@ impl<S: Services> SnapshotTask<'_, S> {
     ) -> Result<CreatedSlot, Fault> {
         if permanent {
             self.store(Phase::Creating).await?;
-            return connection.create_slot(&self.settings.slot_name, false).await;
+            let temporary = self.settings.trial.is_some();
+            return connection.create_slot(&self.settings.slot_name, temporary).await;
         }
         let name = format!("tidegate_snapshot_{:016x}", self.template.nonce);
         connection.create_slot(&name, true).await
@@ -180,6 +181,7 @@ impl<S: Services> SnapshotTask<'_, S> {
             record,
             pending: PendingRow::none(),
             ordinal: 0,
+            row_limit: settings.trial.as_ref().and_then(|trial| trial.rows),
             stop: self.stop.clone(),
         };
         let mut tables = Vec::with_capacity(facts.len());
@@ -217,6 +219,8 @@ struct Reading<'a, S> {
     record: OffsetRecord,
     pending: PendingRow,
     ordinal: u64,
+    /// Of each table, not more rows than these.
+    row_limit: Option<u64>,
     stop: watch::Receiver<bool>,
     metrics: &'a SnapshotMetrics,
 }
@@ -251,6 +255,7 @@ impl<S: Services> Reading<'_, S> {
             name: &facts.name,
             columns: &columns,
             is_partitioned: facts.is_partitioned,
+            limit: self.row_limit,
         };
         tracing::info!(table = facts.qualified_name(), rows = facts.estimated_rows, "reading");
         let mut reader = session.read_table(&table).await?;

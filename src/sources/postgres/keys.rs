@@ -302,6 +302,7 @@ pub fn parse(values: &mut Values<'_>, connector: &str) -> Settings {
         slot_health_interval: values.millis(&SLOT_HEALTH_INTERVAL),
         slot_retained_warning: values.number(&SLOT_RETAINED_WARN),
         snapshot_include: values.patterns(&SNAPSHOT_INCLUDE),
+        trial: None,
     }
 }
 

@@ -36,6 +36,7 @@ mod publication_watch;
 mod slot_health;
 mod heartbeat;
 mod driver;
+mod trial;
 pub mod values;
 
 pub use driver::run;
@@ -47,6 +48,7 @@ pub use settings::{
     ConnectionSettings, PublicationAutocreate, Settings, SnapshotMode, SslMode, TableFilter,
 };
 pub use slot_health::watch_health;
+pub use trial::try_out;
 
 /// The metrics that only this source has.
 pub const METRICS: &crate::observe::Group = &slot_health::METRICS;

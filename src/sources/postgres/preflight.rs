@@ -7,7 +7,7 @@
 
 use super::capture::{Selection, select};
 use super::catalogue::list_relations;
-use super::connection::{Connection, Purpose, Row};
+use super::connection::{Connection, Purpose, Row, identifier};
 use super::publication::{
     Change, accountable, check_coverage, check_definition, check_identities, plan, read_publication,
 };
@@ -170,7 +170,14 @@ impl Server {
 /// Opens a replication connection, which needs the privilege however the role came to it, and sees
 /// that both connections reach the same server.
 async fn try_replication(control: &mut Connection, settings: &Settings) -> Result<(), Fault> {
-    let mut replication = Connection::open(&settings.connection, Purpose::Replication).await?;
+    let opened = Connection::open(&settings.connection, Purpose::Replication).await;
+    let mut replication = opened.map_err(|fault| match fault.code() {
+        Code::ReplicationPermission => {
+            let role = identifier(&settings.connection.user);
+            fault.hint(format!("ALTER ROLE {role} REPLICATION;"))
+        }
+        _ => fault,
+    })?;
     let identity = replication.identify_system().await;
     replication.close().await;
     let identity = identity?;
@@ -236,7 +243,8 @@ async fn unreadable(control: &mut Connection, selection: &Selection) -> Result<V
     let oids: Vec<String> = selection.captured.iter().map(|table| table.oid.to_string()).collect();
     let sql = format!(
         "SELECT n.nspname || '.' || c.relname, has_table_privilege(c.oid, 'SELECT'), \
-         has_schema_privilege(n.oid, 'USAGE'), row_security_active(c.oid), n.nspname \
+         has_schema_privilege(n.oid, 'USAGE'), row_security_active(c.oid), quote_ident(n.nspname), \
+         c.oid::regclass::text, quote_ident(current_user) \
          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
          WHERE c.oid = ANY ('{{{}}}'::oid[]) ORDER BY 1",
         oids.join(",")
@@ -250,7 +258,7 @@ async fn unreadable(control: &mut Connection, selection: &Selection) -> Result<V
 }
 
 fn unreadable_table(row: &Row) -> Result<Option<Fault>, Fault> {
-    let (table, schema) = (row.text(0)?, row.text(4)?);
+    let (table, schema, quoted, role) = (row.text(0)?, row.text(4)?, row.text(5)?, row.text(6)?);
     let refuse = |why: &str, hint: String| {
         let fault = Code::ReplicationPermission.fault(format!("{why} \"{table}\""));
         Ok(Some(fault.hint(hint).at_table(table)))
@@ -258,16 +266,16 @@ fn unreadable_table(row: &Row) -> Result<Option<Fault>, Fault> {
     if !row.is_true(2)? {
         return refuse(
             "no USAGE on the schema of",
-            format!("GRANT USAGE ON SCHEMA {schema} TO the role."),
+            format!("GRANT USAGE ON SCHEMA {schema} TO {role};"),
         );
     }
     if !row.is_true(1)? {
-        return refuse("no SELECT on", format!("GRANT SELECT ON {table} TO the role."));
+        return refuse("no SELECT on", format!("GRANT SELECT ON {quoted} TO {role};"));
     }
     if row.is_true(3)? {
         return refuse(
             "row security would hide rows of",
-            "ALTER ROLE … BYPASSRLS, or exclude the table.".to_owned(),
+            format!("ALTER ROLE {role} BYPASSRLS; or exclude the table."),
         );
     }
     Ok(None)

@@ -9,6 +9,7 @@ use regex::Regex;
 use super::key_rules::KeyRules;
 use super::messages::MessageFilter;
 use crate::config::Secret;
+use crate::sources::Trial;
 
 /// Everything that the source needs to know.
 #[derive(Clone, Debug)]
@@ -43,6 +44,8 @@ pub struct Settings {
     pub slot_retained_warning: u64,
     /// `snapshot.fetch.size` is accepted without effect; rows are streamed by COPY.
     pub snapshot_include: Option<Vec<Regex>>,
+    /// A look at the changes that leaves nothing behind, instead of capture.
+    pub trial: Option<Trial>,
 }
 
 /// Where and as whom to connect.

@@ -26,6 +26,8 @@ pub struct SnapshotTable<'a> {
     pub columns: &'a [&'a str],
     /// A partitioned table is read with its partitions; any other without what inherits from it.
     pub is_partitioned: bool,
+    /// Not more rows than these.
+    pub limit: Option<u64>,
 }
 
 impl SnapshotTable<'_> {
@@ -36,7 +38,9 @@ impl SnapshotTable<'_> {
     fn copy_statement(&self) -> String {
         let columns: Vec<String> = self.columns.iter().map(|name| identifier(name)).collect();
         let only = if self.is_partitioned { "" } else { "ONLY " };
-        format!("COPY (SELECT {} FROM {only}{}) TO STDOUT", columns.join(", "), self.qualified())
+        let limit = self.limit.map(|limit| format!(" LIMIT {limit}")).unwrap_or_default();
+        let (columns, table) = (columns.join(", "), self.qualified());
+        format!("COPY (SELECT {columns} FROM {only}{table}{limit}) TO STDOUT")
     }
 
     fn place(&self) -> String {
@@ -432,6 +436,7 @@ mod tests {
             name: "T\"x",
             columns: &["a", "b c"],
             is_partitioned: false,
+            limit: None,
         };
         assert_eq!(
             table.copy_statement(),

@@ -128,5 +128,6 @@ fn source_settings(connection: &ConnectionSettings, slot: &str, publication: &st
         slot_health_interval: Duration::ZERO,
         slot_retained_warning: 0,
         snapshot_include: None,
+        trial: None,
     }
 }

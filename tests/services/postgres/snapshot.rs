@@ -39,7 +39,7 @@ async fn table<'a>(
     columns: &'a [&'a str],
 ) -> SnapshotTable<'a> {
     let oid = table_oid(database, name).await;
-    SnapshotTable { oid, namespace: "public", name, columns, is_partitioned: false }
+    SnapshotTable { oid, namespace: "public", name, columns, is_partitioned: false, limit: None }
 }
 
 #[tokio::test]

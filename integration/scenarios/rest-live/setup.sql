@@ -1,0 +1,3 @@
+create table t (id int primary key);
+create table u (id int primary key);
+insert into t values (1);
