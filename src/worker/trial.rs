@@ -63,6 +63,8 @@ pub(super) async fn try_out(
         states: Vec::new(),
         committed,
         stop: stop.subscribe(),
+        // they would be written, and their query would change the database
+        heartbeats: None,
         metrics: Arc::default(),
     };
     let json = Converter::Json { schemas: false, decimals: DecimalFormat::Numeric };
