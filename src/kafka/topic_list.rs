@@ -157,7 +157,7 @@ mod tests {
         notebook.produced(1, &b);
         assert!(written.names().is_empty(), "nothing is committed yet");
         notebook.committed();
-        assert_eq!(written.names(), [a.clone(), b.clone()]);
+        assert_eq!(written.names(), [Arc::clone(&a), Arc::clone(&b)]);
         written.reset();
         assert!(written.names().is_empty());
         notebook.begin();

@@ -43,7 +43,7 @@ pub(super) async fn set(
     let word = config.get("level").cloned().flatten().ok_or_else(|| {
         ApiError::bad_request("Desired 'level' parameter was not specified in request.")
     })?;
-    let level: Level = word.parse().map_err(|_: crate::observe::UnknownLevel| {
+    let level: Level = word.parse().map_err(|_unknown: crate::observe::UnknownLevel| {
         ApiError::new(StatusCode::NOT_FOUND, format!("invalid log level '{word}'."))
     })?;
     let changed = api.loggers.set(&name, level, now_millis());

@@ -112,6 +112,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
+    #[expect(clippy::needless_pass_by_value, reason = "so that a case fits a line")]
     fn check_key(pattern: &str, key: Value, expect: bool) {
         assert_eq!(pattern.parse::<KeyPattern>().unwrap().matches(&key), expect, "{pattern} {key}");
     }

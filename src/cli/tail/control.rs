@@ -112,6 +112,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "so that a case fits a line")]
     fn record(kind: &str, changes: Value) -> Value {
         json!({
             "epoch": 3, "kind": kind, "class": "additive", "provenance": "stream",

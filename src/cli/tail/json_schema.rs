@@ -1,6 +1,6 @@
 //! A JSON value with its schema beside it (`{"schema", "payload"}`) → the value for people.
 //!
-//! Source: Kafka Connect's JsonConverter. **Invariant:** what is not understood is shown as it is.
+//! Source: Kafka Connect's `JsonConverter`. **Invariant:** what is not understood is shown as it is.
 
 use serde_json::{Map, Value};
 
@@ -89,6 +89,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
+    #[expect(clippy::needless_pass_by_value, reason = "so that a case fits a line")]
     fn check(schema: Value, payload: Value, expect: Value) {
         assert_eq!(without_schema(&json!({"schema": schema, "payload": payload})), expect);
     }

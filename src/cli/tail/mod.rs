@@ -35,6 +35,7 @@ const LOOK_FOR_TOPICS: Duration = Duration::from_secs(1);
 
 /// Arguments of `tidegate tail`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(super) struct Tail {
     /// Topics; a name that ends with `*` stands for all that begin so.
     #[arg(required_unless_present = "table")]

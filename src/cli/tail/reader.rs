@@ -2,7 +2,7 @@
 //!
 //! Following, one client reads everything. To the present end, topics are read one after another by
 //! a client of their own, because the client says of which partition the end was reached, but not
-//! of which topic. **Invariant:** read_committed, and nothing is ever committed.
+//! of which topic. **Invariant:** `read_committed`, and nothing is ever committed.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
