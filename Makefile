@@ -45,10 +45,11 @@ test: ## all tests that must pass: hermetic, with services, scenarios on the old
 	$(STACK) up
 	eval "$$($(STACK) env)"; cargo test
 	cargo build
-	PG=14 integration/run
+	PG=14 integration/run --where-the-server-matters
 	PG=18 integration/run
 
 test-full: test ## and the other servers, and the long scenarios
+	PG=14 integration/run
 	PG=15 integration/run
 	PG=16 integration/run
 	PG=17 integration/run

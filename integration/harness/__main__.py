@@ -36,6 +36,7 @@ class Scenario:
     run: Callable[[Trial], None]
     long: bool
     majors: range
+    server_matters: bool
 
 
 def scenarios() -> list[Scenario]:
@@ -50,7 +51,8 @@ def scenarios() -> list[Scenario]:
         if hasattr(module, "run"):
             cases[folder.name] = module.run
         found += [Scenario(name, folder, run, getattr(module, "LONG", False),
-                           getattr(module, "MAJORS", range(13, 99))) for name, run in cases.items()]
+                           getattr(module, "MAJORS", range(13, 99)),
+                           getattr(module, "SERVER_MATTERS", True)) for name, run in cases.items()]
     return found
 
 
@@ -58,7 +60,8 @@ def chosen(arguments: argparse.Namespace) -> list[Scenario]:
     """Those that the command line asks for. A name without wildcards takes a folder's cases too."""
     everything = scenarios()
     if not arguments.names:
-        return [one for one in everything if arguments.long or not one.long]
+        return [one for one in everything if (arguments.long or not one.long)
+                and (one.server_matters or not arguments.where_the_server_matters)]
     found = []
     for pattern in arguments.names:
         matching = [one for one in everything
@@ -116,6 +119,8 @@ def main() -> int:
                                      "started if need be. PG=14 integration/run takes another server than Debian's.")
     parser.add_argument("names", nargs="*", help="folders, folder/case, or patterns; all that are not long by default")
     parser.add_argument("--long", action="store_true", help="also those that take minutes")
+    parser.add_argument("--where-the-server-matters", action="store_true",
+                        help="without those that show the same on every version of PostgreSQL (SERVER_MATTERS = False)")
     parser.add_argument("--list", action="store_true", help="only show the names")
     arguments = parser.parse_args()
     try:

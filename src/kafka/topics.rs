@@ -288,7 +288,13 @@ impl Topics {
         template: Option<&TopicTemplate>,
         error: RDKafkaErrorCode,
     ) -> Fault {
-        let code = faults::definite(error).unwrap_or(Code::TopicCreation);
+        let brokers = self.broker_count().await.ok();
+        let code = match template {
+            Some(template) if is_shortage(error, template.replication_factor, brokers) => {
+                Code::KafkaUnreachable
+            }
+            _ => faults::definite(error).unwrap_or(Code::TopicCreation),
+        };
         let mut text = format!("topic '{topic}' cannot be created");
         if let Some(template) = template {
             let TopicTemplate { partitions, replication_factor, configs } = template;
@@ -299,7 +305,7 @@ impl Topics {
                 text.push_str(&format!(", {name}={value}"));
             }
         }
-        if let Ok(brokers) = self.broker_count().await {
+        if let Some(brokers) = brokers {
             text.push_str(&format!(" on a cluster of {brokers} brokers"));
         }
         let fault = code.fault(text).at_table(topic).caused_by(&error);
@@ -432,4 +438,29 @@ pub(super) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
         Err(Code::Internal.fault("a blocking call did not come back").caused_by(&error))
     })
+}
+
+/// Whether a cluster has fewer brokers for a moment than the topic needs: one that its controller
+/// has lost from sight comes back, and the settings are not wrong.
+fn is_shortage(error: RDKafkaErrorCode, replication_factor: i32, brokers: Option<usize>) -> bool {
+    let wanted = usize::try_from(replication_factor).unwrap_or(1).max(1);
+    error == RDKafkaErrorCode::InvalidReplicationFactor
+        && (wanted == 1 || brokers.is_some_and(|brokers| brokers == 0 || brokers >= wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broker_lost_from_sight_is_no_wrong_setting() {
+        let short = RDKafkaErrorCode::InvalidReplicationFactor;
+        assert!(is_shortage(short, -1, Some(0)));
+        assert!(is_shortage(short, 1, None));
+        assert!(is_shortage(short, 3, Some(0)));
+        assert!(is_shortage(short, 3, Some(3)));
+        assert!(!is_shortage(short, 3, Some(1)));
+        assert!(!is_shortage(short, 3, None));
+        assert!(!is_shortage(RDKafkaErrorCode::InvalidPartitions, 1, Some(1)));
+    }
 }

@@ -24,7 +24,7 @@ use super::settings::KafkaSettings;
 use super::topic_list::{Notebook, TopicList};
 use crate::error::{Code, Fault};
 use crate::observe::{PublisherMetrics, TopicMetrics};
-use crate::record::{Batch, Record};
+use crate::record::{Batch, Record, Span};
 
 /// How long the thread rests between two looks at the client's events.
 const TICK: Duration = Duration::from_millis(1);
@@ -50,6 +50,9 @@ pub(super) struct Transactions {
     /// When the open transaction began.
     opened: Option<Instant>,
     breather: Breather,
+    /// Bytes that the client was given since it was last empty, and how many it gets at once.
+    given: usize,
+    bite: usize,
     stop: Arc<AtomicBool>,
     metrics: Arc<PublisherMetrics>,
     open: OpenCounts,
@@ -113,6 +116,8 @@ impl Transactions {
             servers: settings.producer.bootstrap_servers().to_owned(),
             opened: None,
             breather: Breather::new(),
+            given: 0,
+            bite: client::batch_size(settings),
             stop,
             metrics,
             open: OpenCounts::default(),
@@ -420,6 +425,15 @@ impl TransactionLog for Transactions {
     fn produce(&mut self, batch: &Batch) -> Result<(), Fault> {
         for record in batch.records() {
             self.send_record(batch, record)?;
+            self.given += record.key.map_or(0, Span::len) + record.value.map_or(0, Span::len);
+            // More would not be faster, and cost a core: an idempotent librdkafka has one request
+            // of a partition on its way (it holds the messages in it against the limit of five
+            // requests), and as long as others wait behind it, its thread asks again and again
+            // (`rd_kafka_toppar_producer_serve` leaves the time of its next look in the past).
+            if self.given >= self.bite {
+                self.given = 0;
+                self.drain()?;
+            }
         }
         let since = batch.commits().first().copied();
         self.metrics.produced(batch.records().len(), batch.byte_len(), since);

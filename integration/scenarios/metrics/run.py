@@ -5,6 +5,9 @@ from harness.metrics import Metrics, documented, scrape
 from harness.trial import PASSWORD, Trial
 from harness.worker import Worker
 
+# The same on every version of the server.
+SERVER_MATTERS = False
+
 ODD = 'odd "name\\\nhere'
 
 
