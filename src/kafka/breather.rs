@@ -55,6 +55,7 @@ impl Breather {
 
 #[cfg(test)]
 mod tests {
+    use super::super::client::clock;
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
@@ -62,7 +63,7 @@ mod tests {
     /// Transactions one after the other at a coordinator that needs `markers` after each; how many
     /// of the last thousand it refused at first, and the wait at the end.
     fn run(markers: Duration) -> (usize, Duration) {
-        let mut now = Instant::now();
+        let mut now = clock();
         let mut breather = Breather::new();
         let mut free = now;
         let mut refused = Vec::new();
@@ -101,7 +102,7 @@ mod tests {
 
     #[test]
     fn long_transactions_teach_nothing() {
-        let start = Instant::now();
+        let start = clock();
         let mut breather = Breather::new();
         let given = start + 100 * MS;
         breather.committed(start, given, given + MS, given + 2 * MS);

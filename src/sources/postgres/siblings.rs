@@ -236,9 +236,9 @@ mod tests {
             "-" => Cell::Null,
             "*" => Cell::Unavailable,
             text => {
-                let start = bytes.len() as u32;
+                let start = u32::try_from(bytes.len()).unwrap();
                 bytes.extend_from_slice(text.as_bytes());
-                Cell::Raw { start, len: text.len() as u32 }
+                Cell::Raw { start, len: u32::try_from(text.len()).unwrap() }
             }
         };
         words.iter().map(&mut cell).collect()
@@ -272,7 +272,9 @@ mod tests {
         let show = |cell: &Cell| match cell {
             Cell::Null => "-".to_owned(),
             Cell::Unavailable => "*".to_owned(),
-            cell => String::from_utf8_lossy(image.raw(*cell).unwrap_or_default()).into_owned(),
+            cell @ Cell::Raw { .. } => {
+                String::from_utf8_lossy(image.raw(*cell).unwrap_or_default()).into_owned()
+            }
         };
         image.after.map(|cells| cells.iter().map(show).collect())
     }
