@@ -24,12 +24,14 @@ use super::settings::KafkaSettings;
 use super::topic_list::{Notebook, TopicList};
 use crate::error::{Code, Fault};
 use crate::observe::{PublisherMetrics, TopicMetrics};
-use crate::record::{Batch, Record, Span};
+use crate::record::{Batch, Record};
 
 /// How long the thread rests between two looks at the client's events.
 const TICK: Duration = Duration::from_millis(1);
 /// The same where a commit waits for it.
 const SHORT_TICK: Duration = Duration::from_micros(200);
+/// What a record takes in a request besides its bytes, and more: lengths, offset, time.
+const RECORD_OVERHEAD: usize = 40;
 /// How long a call into the client may last before the stop signal is looked at again.
 const SLICE: Duration = Duration::from_millis(500);
 /// What is granted beyond the transaction's timeout for the broker's answer.
@@ -117,7 +119,8 @@ impl Transactions {
             opened: None,
             breather: Breather::new(),
             given: 0,
-            bite: client::batch_size(settings),
+            // All of it must fit into one request: what is left over would wait behind that.
+            bite: client::batch_size(settings) / 4 * 3,
             stop,
             metrics,
             open: OpenCounts::default(),
@@ -425,7 +428,7 @@ impl TransactionLog for Transactions {
     fn produce(&mut self, batch: &Batch) -> Result<(), Fault> {
         for record in batch.records() {
             self.send_record(batch, record)?;
-            self.given += record.key.map_or(0, Span::len) + record.value.map_or(0, Span::len);
+            self.given += batch.size_of(record) + RECORD_OVERHEAD;
             // More would not be faster, and cost a core: an idempotent librdkafka has one request
             // of a partition on its way (it holds the messages in it against the limit of five
             // requests), and as long as others wait behind it, its thread asks again and again
