@@ -153,6 +153,7 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
         bench = Bench(source, kafka, registry, progress.say)
         session = Session(bench, plan, known(source, kafka.address, registry.address), lambda run: progress.line(told(run)),
                           progress.stage)
+        session.warm_up()
         for name in plan.workloads:
             WORKLOADS[name](session)
     except KeyboardInterrupt:

@@ -50,6 +50,15 @@ class Session:
         """The worker, with further options of the connector."""
         return Tidegate(*self._connection, **options)
 
+    def warm_up(self) -> None:
+        """Nothing is measured yet: the broker and the registry are used until their compilers have done the most of their work."""
+        self._stage("warming up")
+        load = loads.narrow(200_000)
+        self.bench.source.write(load)
+        # Many small transactions, then many records.
+        self.bench.drain(self.tidegate(**{"transaction.linger.ms": "5"}), load, keep=True)
+        self.bench.producer(4_000_000)
+
     def take(self, variant: str, contestant: str, pair: int, run: Callable[[], Result]) -> None:
         """Carry out one run. One that fails is a result, too."""
         self._stage(f"{variant} {contestant} {pair + 1}")

@@ -52,6 +52,9 @@ pub(super) struct Transactions {
     /// When the open transaction began.
     opened: Option<Instant>,
     breather: Breather,
+    /// When the open transaction was waited for to be acknowledged for the first time, and when
+    /// it was.
+    first_drain: Option<(Instant, Instant)>,
     /// Bytes that the client was given since it was last empty, and how many it gets at once.
     given: usize,
     bite: usize,
@@ -118,6 +121,7 @@ impl Transactions {
             servers: settings.producer.bootstrap_servers().to_owned(),
             opened: None,
             breather: Breather::new(),
+            first_drain: None,
             given: 0,
             // All of it must fit into one request: what is left over would wait behind that.
             bite: client::batch_size(settings) / 4 * 3,
@@ -266,7 +270,16 @@ impl Transactions {
     }
 
     /// Waits until every record is acknowledged by the broker.
-    fn drain(&self) -> Result<(), Fault> {
+    fn drain(&mut self) -> Result<(), Fault> {
+        let given = clock();
+        self.await_acknowledgement()?;
+        if self.first_drain.is_none() {
+            self.first_drain = Some((given, clock()));
+        }
+        Ok(())
+    }
+
+    fn await_acknowledgement(&self) -> Result<(), Fault> {
         // Wakes the client's threads, so that they do not linger.
         let mut is_empty = self.producer.flush(Duration::ZERO).is_ok();
         while !is_empty {
@@ -421,6 +434,7 @@ impl TransactionLog for Transactions {
             .begin_transaction()
             .map_err(|error| self.fault(&error, "a transaction cannot be begun"))?;
         self.notebook.begin();
+        self.first_drain = None;
         self.opened = Some(clock());
         Ok(())
     }
@@ -490,9 +504,7 @@ impl Transactions {
     }
 
     fn finish_commit(&mut self) -> Result<(), Fault> {
-        let given = clock();
         self.drain()?;
-        let had = clock();
         loop {
             let error = match self.producer.commit_transaction(SLICE) {
                 Ok(()) => break,
@@ -508,7 +520,15 @@ impl Transactions {
         }
         let now = clock();
         let began = self.opened.take().unwrap_or(now);
+        let (given, had) = self.first_drain.unwrap_or((now, now));
         self.breather.committed(began, given, had, now);
+        tracing::trace!(
+            open = ?(now - began),
+            first_sent = ?(given - began),
+            first_acknowledged = ?(had - given),
+            breather = ?self.breather,
+            "a Kafka transaction is committed"
+        );
         self.notebook.committed();
         self.metrics.committed(now - began);
         self.count_visible();
