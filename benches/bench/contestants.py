@@ -93,7 +93,7 @@ class Debezium:
     TUNED = {
         "poll.interval.ms": "5", "max.batch.size": "16384", "max.queue.size": "65536",
         "producer.override.compression.type": "lz4", "producer.override.linger.ms": "5",
-        "producer.override.batch.size": "262144", "producer.override.buffer.memory": "67108864",
+        "producer.override.batch.size": "1000000", "producer.override.buffer.memory": "67108864",
     }
     # Kafka transactions: for a backlog as long as the worker's, for a short latency one for each poll.
     TUNED_BACKLOG = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "100"}

@@ -274,7 +274,7 @@ class Bench:
             raise RuntimeError("there is no drain of the worker to take records from")
         label = self.label()
         self.topics.create([f"{label}.copy"])
-        settings = {"compression.type": "lz4", "linger.ms": "1", "batch.size": str(256 << 10), "acks": "all",
+        settings = {"compression.type": "lz4", "linger.ms": "1", "batch.size": "1000000", "batch.num.messages": "1000000", "acks": "all",
                     "enable.idempotence": "true", "queue.buffering.max.kbytes": str(32 << 10),
                     "delivery.report.only.error": "true"}
         words = [word for name, value in settings.items() for word in ("-X", f"{name}={value}")]

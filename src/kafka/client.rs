@@ -28,9 +28,11 @@ const BUFFER_KIBIBYTES: usize = 32 << 10;
 const BUFFER_RECORDS: usize = 25_000;
 /// `max.request.size` of Java's client.
 pub(super) const MAX_REQUEST_SIZE: usize = 1 << 20;
-/// Batches are smaller than the smallest sensible `max.message.bytes` of a topic, because the
-/// broker refuses a whole batch that is larger and librdkafka does not split it.
-pub(super) const BATCH_SIZE: usize = 256 << 10;
+/// Just below Kafka's own `max.message.bytes` (1,048,588 bytes). For a topic with less the publisher
+/// hands out less at once.
+pub(super) const BATCH_SIZE: usize = 1_000_000;
+/// librdkafka's greatest `batch.num.messages`.
+const MOST_RECORDS_OF_A_BATCH: &str = "1000000";
 /// How long librdkafka waits for more records. Kafka transactions are ended as soon as the queue
 /// is empty, so waiting longer only delays them.
 const LINGER: &str = "1";
@@ -241,6 +243,8 @@ pub(super) fn producer_config(settings: &KafkaSettings) -> ClientConfig {
         .set("partitioner", "murmur2_random")
         .set("linger.ms", LINGER)
         .set("batch.size", BATCH_SIZE.to_string())
+        // A batch is bounded in bytes alone.
+        .set("batch.num.messages", MOST_RECORDS_OF_A_BATCH)
         .set("message.max.bytes", MAX_REQUEST_SIZE.to_string())
         .set("queue.buffering.max.messages", BUFFER_RECORDS.to_string())
         .set("socket.nagle.disable", "true");

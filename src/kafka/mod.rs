@@ -5,6 +5,7 @@
 //! finished. **Invariant:** an offset is acknowledged only after the transaction that contains it
 //! was committed.
 
+mod bite;
 mod boundary;
 mod breather;
 mod client;

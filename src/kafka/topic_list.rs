@@ -49,6 +49,7 @@ impl WrittenTopics {
 struct Topics {
     names: Vec<Arc<str>>,
     ids: HashMap<Arc<str>, TopicId>,
+    smallest_limit: Option<usize>,
 }
 
 impl TopicList {
@@ -89,6 +90,18 @@ impl TopicList {
     pub fn name(&self, id: TopicId) -> Option<Arc<str>> {
         let topics = self.topics.read().unwrap_or_else(PoisonError::into_inner);
         topics.names.get(id.0 as usize).cloned()
+    }
+
+    /// Notes the largest batch that a topic takes (`max.message.bytes`), before any record for it
+    /// is staged.
+    pub fn set_limit(&self, limit: Option<usize>) {
+        let mut topics = self.topics.write().unwrap_or_else(PoisonError::into_inner);
+        topics.smallest_limit = topics.smallest_limit.into_iter().chain(limit).min();
+    }
+
+    /// The largest batch that every topic takes, as far as it is known.
+    pub(super) fn smallest_limit(&self) -> Option<usize> {
+        self.topics.read().unwrap_or_else(PoisonError::into_inner).smallest_limit
     }
 
     /// Brings a copy of the list up to date.

@@ -144,7 +144,6 @@ impl Topics {
         let mut facts = self.describe_found(topics, &found).await?;
         for (topic, facts) in topics.iter().zip(&mut facts) {
             facts.created = created.contains(topic);
-            self.check_batches(topic, facts)?;
         }
         Ok(facts)
     }
@@ -171,22 +170,6 @@ impl Topics {
         }
         let template = self.settings.topic_creation.template(topic);
         self.request_creation(&[(topic, template)], &self.options().validate_only(true)).await
-    }
-
-    /// The broker measures a batch, not a record, and refuses it as a whole; the client does not
-    /// split it then.
-    fn check_batches(&self, topic: &str, facts: &TopicFacts) -> Result<(), Fault> {
-        let batch_size = client::batch_size(&self.settings);
-        match facts.max_message_bytes {
-            Some(limit) if limit < batch_size => Err(Code::ConfigInvalid
-                .fault(format!(
-                    "topic '{topic}' accepts batches of {limit} bytes (max.message.bytes), the \
-                     producer's batch.size is {batch_size}"
-                ))
-                .hint(format!("Set producer.override.batch.size to at most {limit}."))
-                .at_table(topic)),
-            _ => Ok(()),
-        }
     }
 
     /// Sees that an internal topic exists, compacted; the number of its partitions.

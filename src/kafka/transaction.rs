@@ -14,6 +14,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, PurgeConfig};
 
+use super::bite::Bite;
 use super::boundary::TransactionLog;
 use super::breather::Breather;
 use super::client::{self, DeliveryFailure, Events, Question, clock, is_purge, wall_clock_micros};
@@ -30,8 +31,6 @@ use crate::record::{Batch, Record};
 const TICK: Duration = Duration::from_millis(1);
 /// The same where a commit waits for it.
 const SHORT_TICK: Duration = Duration::from_micros(200);
-/// What a record takes in a request besides its bytes, and more: lengths, offset, time.
-const RECORD_OVERHEAD: usize = 40;
 /// How long a call into the client may last before the stop signal is looked at again.
 const SLICE: Duration = Duration::from_millis(500);
 /// What is granted beyond the transaction's timeout for the broker's answer.
@@ -55,9 +54,7 @@ pub(super) struct Transactions {
     /// When the open transaction was waited for to be acknowledged for the first time, and when
     /// it was.
     first_drain: Option<(Instant, Instant)>,
-    /// Bytes that the client was given since it was last empty, and how many it gets at once.
-    given: usize,
-    bite: usize,
+    bite: Bite,
     stop: Arc<AtomicBool>,
     metrics: Arc<PublisherMetrics>,
     open: OpenCounts,
@@ -122,9 +119,7 @@ impl Transactions {
             opened: None,
             breather: Breather::new(),
             first_drain: None,
-            given: 0,
-            // All of it must fit into one request: what is left over would wait behind that.
-            bite: client::batch_size(settings) / 4 * 3,
+            bite: Bite::new(client::batch_size(settings)),
             stop,
             metrics,
             open: OpenCounts::default(),
@@ -223,6 +218,9 @@ impl Transactions {
         let index = record.topic.0 as usize;
         if self.topics.len() <= index {
             self.list.copy_news(&mut self.topics);
+            if let Some(limit) = self.list.smallest_limit() {
+                self.bite.limit(limit);
+            }
         }
         let Some(topic) = self.topics.get(index) else {
             return Err(Code::Internal.fault(format!("topic number {index} is not in the list")));
@@ -273,6 +271,7 @@ impl Transactions {
     fn drain(&mut self) -> Result<(), Fault> {
         let given = clock();
         self.await_acknowledgement()?;
+        self.bite.begin();
         if self.first_drain.is_none() {
             self.first_drain = Some((given, clock()));
         }
@@ -441,16 +440,12 @@ impl TransactionLog for Transactions {
 
     fn produce(&mut self, batch: &Batch) -> Result<(), Fault> {
         for record in batch.records() {
-            self.send_record(batch, record)?;
-            self.given += batch.size_of(record) + RECORD_OVERHEAD;
-            // More would not be faster, and cost a core: an idempotent librdkafka has one request
-            // of a partition on its way (it holds the messages in it against the limit of five
-            // requests), and as long as others wait behind it, its thread asks again and again
-            // (`rd_kafka_toppar_producer_serve` leaves the time of its next look in the past).
-            if self.given >= self.bite {
-                self.given = 0;
+            let size = batch.size_of(record);
+            if self.bite.is_full_before(size) {
                 self.drain()?;
             }
+            self.bite.add(size);
+            self.send_record(batch, record)?;
         }
         let since = batch.commits().first().copied();
         self.metrics.produced(batch.records().len(), batch.byte_len(), since);
@@ -462,6 +457,11 @@ impl TransactionLog for Transactions {
     fn produce_states(&mut self, states: &[TableState]) -> Result<(), Fault> {
         for state in states {
             let key = self.storage.state_key(&state.key);
+            let size = key.len() + state.value.as_deref().map_or(0, <[u8]>::len);
+            if self.bite.is_full_before(size) {
+                self.drain()?;
+            }
+            self.bite.add(size);
             let mut record = BaseRecord::<[u8], [u8]>::to(&self.storage.states_topic);
             record.key = Some(key.as_bytes());
             record.payload = state.value.as_deref();

@@ -252,6 +252,7 @@ impl<S: Services> Stage<S> {
                 refuse_null_keys_if_compacted(plan, name, &facts)?;
                 let topic = self.topics.id(name);
                 self.settings.sizes.learn(topic, &facts);
+                self.topics.set_limit(facts.max_message_bytes);
                 opening.keep_topic(name, topic);
                 topic
             }

@@ -89,6 +89,7 @@ impl<S: Services> Stage<S> {
         let facts = self.services.topic(name).await?;
         let topic = self.topics.id(name);
         self.settings.sizes.learn(topic, &facts);
+        self.topics.set_limit(facts.max_message_bytes);
         let converters = self.settings.converters.for_structs();
         let NoticeSchemas { key, value } = schemas;
         let key_id = self.schema_id(converters.key, name, Side::Key, &key).await?;

@@ -84,38 +84,27 @@ async fn refusals_name_the_topic_and_the_reason() {
     assert_eq!(topics.describe(&topic).await.unwrap(), None);
 }
 
+/// The broker refuses a batch as a whole, and the client does not split it.
 #[tokio::test]
-async fn a_topic_whose_batches_would_be_refused_is_refused_at_once() {
+async fn a_topic_with_a_small_limit_gets_small_batches() {
     let Some(broker) = broker() else { return };
-    let mut settings = settings(&broker, "batches", &[]);
+    let mut settings = settings(&broker, "small", &[("linger.ms", "50")]);
     settings.topic_creation.default.configs = vec![("max.message.bytes".into(), "9000".into())];
     let topics = Topics::connect(&settings).await.unwrap();
-    let fault = topics.ensure(&topic_of(&settings)).await.unwrap_err();
-    assert_eq!(fault.code(), Code::ConfigInvalid, "{fault}");
-    assert!(fault.to_string().contains("producer.override.batch.size"), "{fault}");
-}
-
-/// Why the test above: the broker refuses a batch as a whole.
-#[tokio::test]
-async fn small_batches_fit_a_topic_with_a_small_limit_and_large_ones_do_not() {
-    let Some(broker) = broker() else { return };
-    let small = [("batch.size", "9000"), ("linger.ms", "50")];
-    let mut settings = settings(&broker, "small", &small);
-    settings.topic_creation.default.configs = vec![("max.message.bytes".into(), "9000".into())];
-    let mut task = Task::start(&settings).await;
-    task.create_topic().await;
+    let facts = topics.ensure(&topic_of(&settings)).await.unwrap();
     let value = "x".repeat(1000);
     let values = vec![value.as_str(); 50];
+
+    let mut task = Task::start(&settings).await;
+    task.list.set_limit(facts.max_message_bytes);
     task.send_records(&values, "1", true).await;
     task.flush().await.unwrap();
     assert_eq!(task.committed_values().await.len(), 50);
     task.finish().await.unwrap();
 
-    let given = [("bootstrap.servers", broker.as_str()), ("linger.ms", "50")];
-    settings.producer = ClientProperties::translate(ClientKind::Producer, given).unwrap();
-    let mut task = Task::start(&settings).await;
-    task.send_records(&values, "2", true).await;
-    let fault = task.publisher.ended().await.unwrap_err();
+    let mut ignorant = Task::start(&settings).await;
+    ignorant.send_records(&values, "2", true).await;
+    let fault = ignorant.publisher.ended().await.unwrap_err();
     assert_eq!(fault.code(), Code::RecordTooLarge, "{fault}");
 }
 
