@@ -44,6 +44,7 @@ test: ## all tests that must pass: hermetic, with services, scenarios on the old
 	@integration/stack/prerequisites services
 	$(STACK) up
 	eval "$$($(STACK) env)"; cargo test
+	benches/micro/instructions test
 	cargo build
 	PG=14 integration/run --where-the-server-matters
 	PG=18 integration/run
@@ -55,10 +56,10 @@ test-full: test ## and the other servers, and the long scenarios
 	PG=17 integration/run
 	PG=18 integration/run --long
 
-bench-micro: ## time and instructions per row from frame to hand-over (UPDATE_EXPECT=1 sets the bounds to compare with)
+bench-micro: ## time and instructions per row from frame to hand-over (UPDATE_EXPECT=1 sets the bounds)
 	@integration/stack/prerequisites build
 	cargo bench --bench micro
-	benches/micro/instructions "$$(cargo bench --bench micro --no-run --message-format=json 2>/dev/null | sed -n 's/.*"executable":"\([^"]*\/micro-[^"]*\)".*/\1/p' | tail -1)"
+	benches/micro/instructions release
 
 demo: ## a table's changes on their way from PostgreSQL to Kafka, on your terminal
 	@integration/stack/prerequisites build

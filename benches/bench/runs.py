@@ -125,10 +125,16 @@ class Bench:
         meter = Meter(tool, sender, self.others(), lambda: at[0], interval=0.05)
         meter.begin(tool_from_now=True)
         total = load.rows * (2 if load.tombstones else 1)
+        # Asking for hundreds of topics again and again would keep the broker busy: of many a few are watched until they have their
+        # share, and then all.
+        watched = topics if len(topics) < 4 else [topics[0], topics[len(topics) // 2], topics[-1]]
+        share = total * len(watched) // len(topics) - len(watched)
         moved = told = meter.began
         while True:
             now = time.monotonic()
-            end = self.topics.committed_sum(topics)
+            end = sum(self.topics.committed(topic) for topic in watched)
+            if watched is not topics:
+                end = self.topics.committed_sum(topics) if end >= share else end * len(topics) // len(watched)
             if end != at[0]:
                 at[0], moved = end, now
             if end >= total and now - moved > SETTLED and self._is_last(load, topics, end):

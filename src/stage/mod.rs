@@ -95,6 +95,8 @@ pub struct Stage<S> {
     owners: HashMap<String, TableId>,
     /// What is told of the open transaction.
     ledger: Ledger,
+    /// Opened by the first announcement.
+    announcements: Option<OpenNotice>,
     /// Opened by the first heartbeat.
     heartbeats: Option<OpenNotice>,
 }
@@ -141,6 +143,7 @@ impl<S: Services> Stage<S> {
             counts: OpenCounts::default(),
             owners: HashMap::new(),
             ledger,
+            announcements: None,
             heartbeats: None,
         }
     }
@@ -189,6 +192,7 @@ impl<S: Services> Stage<S> {
         let table = &plan.version.table;
         let metrics = self.settings.metrics.table(&table.namespace, &table.name);
         let mut opening = Opening::new(converters);
+        self.foresee(&plan, &opening).await?;
         let mut places = Vec::new();
         for record in plan.records() {
             places.push(match &record.topic {
@@ -201,6 +205,22 @@ impl<S: Services> Stage<S> {
         let membership = self.ledger.member(&plan);
         let routes = has_routes.then(|| Box::new(Routes { plan, opening }));
         Ok(OpenTable { writer, metrics, membership, routes })
+    }
+
+    /// Lets the topic and the schemas of a plan be asked for together.
+    async fn foresee(&mut self, plan: &TablePlan, opening: &Opening) -> Result<(), Fault> {
+        let Some((topic, record)) =
+            plan.records().find_map(|record| record.topic.fixed().zip(Some(record)))
+        else {
+            return Ok(());
+        };
+        let mut schemas = Vec::new();
+        for (side, shape) in [(Side::Key, &record.key), (Side::Value, &record.value)] {
+            let Some(shape) = shape else { continue };
+            let text = opening.converter(side).schema_text(&shape.schema)?;
+            schemas.extend(text.map(|text| (side, text)));
+        }
+        self.services.foresee(topic, &schemas).await
     }
 
     /// Finds out where a text leads, and sees to the topic. What is complete is handed over first,
@@ -306,8 +326,13 @@ impl<S: Services> Stage<S> {
             key: Arc::clone(&record.key_schema),
             value: Arc::clone(&record.value_schema),
         };
-        let notice = self.open_notice(&topic, schemas, &[]).await?;
-        notice.write((&record.key, &record.value), None, &mut self.control.batch)
+        let open = match self.announcements.take() {
+            Some(open) if open.is_of(&schemas) => open,
+            _ => self.open_notice(&topic, schemas, &[]).await?,
+        };
+        let written = open.write((&record.key, &record.value), None, &mut self.control.batch);
+        self.announcements = Some(open);
+        written
     }
 
     /// Encodes all records of a change. Waits only where one of them leads to a topic that none of

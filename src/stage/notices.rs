@@ -45,6 +45,11 @@ impl Half {
 }
 
 impl OpenNotice {
+    /// Whether its records have these schemas.
+    pub(super) fn is_of(&self, schemas: &NoticeSchemas) -> bool {
+        self.key.schema == schemas.key && self.value.schema == schemas.value
+    }
+
     /// Appends a record.
     pub(super) fn write(
         &self,

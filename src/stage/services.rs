@@ -17,6 +17,16 @@ pub trait Services: Send {
         text: &str,
     ) -> impl Future<Output = Result<u32, Fault>> + Send;
 
+    /// Says what will be asked next: a topic, and the schemas of its records. Who can, finds all of
+    /// it out at the same time and keeps the answers.
+    fn foresee(
+        &mut self,
+        _topic: &str,
+        _schemas: &[(Side, String)],
+    ) -> impl Future<Output = Result<(), Fault>> + Send {
+        async { Ok(()) }
+    }
+
     /// Sees to a topic and says what is known of it.
     fn topic(&mut self, name: &str) -> impl Future<Output = Result<TopicFacts, Fault>> + Send;
 }

@@ -21,11 +21,18 @@ struct Outside {
     facts: TopicFacts,
     /// The topics that were asked for, in order.
     asked: Vec<String>,
+    /// The topics of which it was said that they would be, and how many schemas with them.
+    foreseen: Vec<(String, usize)>,
 }
 
 impl Services for Outside {
     async fn schema_id(&mut self, _: &str, _: Side, _: &str) -> Result<u32, Fault> {
         Ok(1)
+    }
+
+    async fn foresee(&mut self, topic: &str, schemas: &[(Side, String)]) -> Result<(), Fault> {
+        self.foreseen.push((topic.to_owned(), schemas.len()));
+        Ok(())
     }
 
     async fn topic(&mut self, name: &str) -> Result<TopicFacts, Fault> {
@@ -71,7 +78,7 @@ async fn open_with(
         metrics: Arc::default(),
     };
     let (sender, queue) = channel(1 << 20);
-    let outside = Outside { facts: facts(policy), asked: Vec::new() };
+    let outside = Outside { facts: facts(policy), asked: Vec::new(), foreseen: Vec::new() };
     let mut stage = Stage::new(settings, outside, TopicList::new(), sender);
     let columns = vec![required("id", ColumnType::Int32), column("s", ColumnType::Text)];
     let table = stage.open_table(Arc::new(table("t", columns))).await?;
@@ -246,6 +253,22 @@ async fn control_records_go_before_the_transaction_that_they_announce_and_behind
             r#"complete {"id":2},{"id":3} @two"#
         ]
     );
+}
+
+#[tokio::test]
+async fn what_a_table_needs_is_said_before_it_is_asked_for() {
+    let bench = open(100_000, CleanupPolicy::Delete).await.unwrap();
+    // JSON has no schemas to register
+    assert_eq!(bench.stage.services.foreseen, [("p.public.t".to_owned(), 0)]);
+}
+
+#[tokio::test]
+async fn the_control_topic_is_asked_for_once() {
+    let mut bench = open(100_000, CleanupPolicy::Delete).await.unwrap();
+    bench.stage.services.asked.clear();
+    bench.announce().await;
+    bench.announce().await;
+    assert_eq!(bench.stage.services.asked.len(), 1, "{:?}", bench.stage.services.asked);
 }
 
 #[tokio::test]

@@ -152,7 +152,7 @@ impl Parts {
         let publisher = Publisher::start(&connector.kafka, list.clone(), receiver, counts).await?;
         let stored = publisher.stored().await?;
         let settings = stage_settings(connector, Arc::clone(&metrics.stage));
-        let services = LiveServices { registries: registries.clone(), topics };
+        let services = LiveServices::new(registries.clone(), topics);
         let stage = Stage::new(settings, services, list, sender);
         let (stop, stop_receiver) = watch::channel(false);
         let start = sources::Start {

@@ -52,18 +52,59 @@ impl Registries {
 pub(super) struct LiveServices {
     pub(super) registries: Registries,
     pub(super) topics: Arc<Topics>,
+    /// What is known of a topic that will be asked for next.
+    foreseen: Option<(String, TopicFacts)>,
 }
 
-impl Services for LiveServices {
-    async fn schema_id(&mut self, topic: &str, side: Side, text: &str) -> Result<u32, Fault> {
+impl LiveServices {
+    /// Nothing is asked yet.
+    pub(super) const fn new(registries: Registries, topics: Arc<Topics>) -> Self {
+        Self { registries, topics, foreseen: None }
+    }
+}
+
+impl Registries {
+    /// The registry's client remembers what it was told.
+    async fn id(&self, topic: &str, side: Side, text: &str) -> Result<u32, Fault> {
         let subject = match side {
             Side::Key => format!("{topic}-key"),
             Side::Value => format!("{topic}-value"),
         };
-        self.registries.of(side)?.register(&subject, text).await
+        self.of(side)?.register(&subject, text).await
+    }
+
+    async fn first_id(
+        &self,
+        topic: &str,
+        side: Side,
+        schemas: &[(Side, String)],
+    ) -> Result<(), Fault> {
+        match schemas.iter().find(|(own, _)| *own == side) {
+            Some((_, text)) => self.id(topic, side, text).await.map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Services for LiveServices {
+    async fn schema_id(&mut self, topic: &str, side: Side, text: &str) -> Result<u32, Fault> {
+        self.registries.id(topic, side, text).await
+    }
+
+    async fn foresee(&mut self, topic: &str, schemas: &[(Side, String)]) -> Result<(), Fault> {
+        let (facts, ..) = tokio::try_join!(
+            self.topics.ensure(topic),
+            self.registries.first_id(topic, Side::Key, schemas),
+            self.registries.first_id(topic, Side::Value, schemas),
+        )?;
+        self.foreseen = Some((topic.to_owned(), facts));
+        Ok(())
     }
 
     async fn topic(&mut self, name: &str) -> Result<TopicFacts, Fault> {
-        self.topics.ensure(name).await
+        match self.foreseen.take() {
+            Some((topic, facts)) if topic == name => Ok(facts),
+            _ => self.topics.ensure(name).await,
+        }
     }
 }
