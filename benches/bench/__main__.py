@@ -66,6 +66,8 @@ def told(found: Result) -> str:
     if "latency_ms" in found:
         figures = found["latency_ms"]
         body = "  ".join(f"{name} {figures[name]:.1f} ms" for name in ("p50", "p99", "max")) + f"  {found['cpu_us']:.1f} µs/row"
+    elif "restart_s" in found:
+        body = f"{found['restart_s']:.2f} s from kill -9 to the first new row"
     elif "core_percent" in found:
         body = f"{found['rss_steady_mb']:.0f} MB  {found['core_percent']:.2f} % of a core"
     else:

@@ -81,6 +81,12 @@ class Tidegate:
         assert self._worker is not None
         return self._worker.connector(self._label).failed()
 
+    def kill_and_start(self) -> None:
+        """kill -9, and the same worker again at once, as a service manager would."""
+        assert self._worker is not None
+        self._worker.kill()
+        self._worker.launch()
+
     def stop(self) -> None:
         """End it; what it did is in Kafka."""
         if self._worker is not None:

@@ -10,7 +10,8 @@ from .runs import Result
 GOALS = Path(__file__).with_name("goals.json")
 # Figures of a run that are summed up, and whether a ratio of two contestants makes sense.
 FIGURES = ["rate", "warm_rate", "cpu_us", "warm_cpu_us", "sender_us", "broker_us", "wall_s", "rss_steady_mb", "rss_peak_mb",
-           "p50", "p90", "p99", "p999", "max", "start_s", "core_percent", "wal_bytes", "second_half_cpu_us", "second_half_rate", "first_s"]
+           "p50", "p90", "p99", "p999", "max", "start_s", "core_percent", "wal_bytes", "second_half_cpu_us", "second_half_rate", "first_s",
+           "restart_s"]
 RATIOS = ["rate", "warm_rate", "cpu_us", "warm_cpu_us", "sender_us", "broker_us", "p50", "p99"]
 # A pair with more of the machine taken by others is marked.
 FOREIGN = 0.15
@@ -105,7 +106,7 @@ def text(document: Summary) -> str:
     lines = [f"{document['machine']['cpu']}, {document['machine']['processors']} processors, "
              f"{document['machine']['memory_gb']} GB, PostgreSQL {document['machine']['postgres']}, "
              f"commit {document['machine']['commit']}, {document['machine']['time']}", ""]
-    lines += drain_table(found) + latency_table(found) + idle_table(found)
+    lines += drain_table(found) + latency_table(found) + idle_table(found) + restart_table(found)
     if "many_against_one" in found.get("W10", {}):
         lines += [f"With {found['W10']['tables']} tables the worker's CPU per row, once all are open, is "
                   f"{found['W10']['many_against_one']:.2f} times that with one.", ""]
@@ -164,6 +165,16 @@ def idle_table(found: Summary) -> list[str]:
             if isinstance(figures, dict) and "core_percent" in figures:
                 lines.append(f"| {variant} | {name} | {one(figures, 'rss_steady_mb', '{:.0f}')} | "
                              f"{one(figures, 'core_percent', '{:.2f}')} | {one(figures, 'start_s', '{:.1f}')} |")
+    return [*lines, ""] if len(lines) > 2 else []
+
+
+def restart_table(found: Summary) -> list[str]:
+    """Seconds from kill -9 to the first new row."""
+    lines = ["| workload | contestant | s from kill -9 to the first new row | runs |", "|---|---|---|---|"]
+    for variant, entry in found.items():
+        for name, figures in entry.items():
+            if isinstance(figures, dict) and "restart_s" in figures:
+                lines.append(f"| {variant} | {name} | {one(figures, 'restart_s', '{:.2f}')} | {figures['runs']} |")
     return [*lines, ""] if len(lines) > 2 else []
 
 

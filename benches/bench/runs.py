@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable
 
+from harness.checks import wait_for
 from harness.topics import Schemas
 from stack.kafka import Kafka
 from stack.registry import Registry
@@ -247,6 +248,41 @@ class Bench:
                 seen.append((visible_us - at) / 1000)
                 appended.append(append_ms - at / 1000)
         return {"latency_ms": quantiles(seen), "append_ms": quantiles(appended)}
+
+    # ------------------------------------------------------------ killed, and started again
+    def restart(self, reader: Tidegate, tables: list[str], rate: int, seconds: int) -> Result:
+        """kill -9 while rows are written at a rate: how long until a reader gets the first row that it did not get before."""
+        label = self.label()
+        topic = f"{label}.public.paced"
+        first = (self.source.database.value("select max(id) from paced") or 0) + 1
+        self.source.database.query("select pg_create_logical_replication_slot(%s, 'pgoutput')", label)
+        self.topics.create([topic])
+        total = rate * seconds
+        out = scratch(label) / "visible"
+        watch = None
+        try:
+            reader.start(label, ["paced", *tables])
+            reader.submit()
+            self._sender(label, reader, False)
+            watch = subprocess.Popen(self.tools.command("watch", "--topic", topic, "--rows", str(total), "--seconds", str(seconds + LATE),
+                                                        "--out", str(out)), stdout=subprocess.DEVNULL)
+            writer = self._write_paced(label, rate, 1, total)
+            wait_for(lambda: self.topics.committed(topic) > rate * 2, 60, "rows of the paced table", reader.failed)
+            killed = time.time()
+            reader.kill_and_start()
+            if writer.wait(seconds + 60) != 0 or watch.wait(seconds + 2 * LATE) != 0:
+                raise RuntimeError("the writer or the program that watches the topic failed")
+        finally:
+            reader.stop()
+            if watch is not None:
+                watch.kill()
+                watch.wait()
+        check = self.tools.run("verify", "--topic", topic, "--first", str(first), "--rows", str(total), "--unordered")
+        seen = sorted(int(line.split()[2]) / 1e6 for line in out.read_text().splitlines())
+        # What was committed just before may arrive just after; then nothing comes until the new worker has committed.
+        pauses = [(after - before, after) for before, after in zip(seen, seen[1:]) if after > killed]
+        self.forget(label)
+        return {"rows": total, "right": check["right"], "check": check, "restart_s": max(pauses)[1] - killed}
 
     # ------------------------------------------------------------ nothing to do
     def idle(self, reader: Reader, tables: list[str], seconds: int) -> Result:

@@ -194,6 +194,13 @@ def w12(s: Session) -> None:
     s.idle(s.plan.tables, {})
 
 
+def w13(s: Session) -> None:
+    """Killed and started again."""
+    s.bench.source.write(loads.paced())
+    for pair in range(3):
+        s.take("W13", "tidegate", pair, lambda: s.bench.restart(s.tidegate(), [], 500, 12 if s.plan.quick else 20))
+
+
 def w15(s: Session) -> None:
     """How often Kafka transactions are committed."""
     load = loads.narrow(s.plan.rows(1_000_000))
@@ -205,6 +212,6 @@ def w15(s: Session) -> None:
 
 WORKLOADS: dict[str, Callable[[Session], None]] = {
     "W1": w1, "W2": w2, "W3": w3, "W4": w4, "W5": w5, "W6": w6, "W7": w7, "W9": w9, "W10": w10, "W11": w11, "W12": w12,
-    "W15": w15,
+    "W13": w13, "W15": w15,
 }
 QUICK = ["W1", "W3", "W7"]
