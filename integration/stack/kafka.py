@@ -7,6 +7,7 @@ import struct
 import subprocess
 import uuid
 from pathlib import Path
+from typing import Mapping
 
 from . import fetch
 from .process import Process, require_free_port
@@ -20,10 +21,14 @@ class Kafka:
 
     name = "kafka"
 
-    def __init__(self, count: int = KAFKA_BROKERS):
+    def __init__(self, count: int = KAFKA_BROKERS, *, name: str = "", at_port: int | None = None,
+                 settings: Mapping[str, str] | None = None):
+        """`name` is for a cluster beside the stack's own; its brokers take two ports each from `at_port` on."""
         if count not in (1, 3):
             raise StackError(f"KAFKA_BROKERS={count}: 1 or 3")
-        self.directory = DIR / ("kafka" if count == 1 else f"kafka-{count}")
+        self.directory = DIR / (name or ("kafka" if count == 1 else f"kafka-{count}"))
+        self.settings = settings or {}
+        self.first_port = at_port or port("STACK_KAFKA_PORT", 19092)
         self.brokers = [Broker(self, node) for node in range(1, count + 1)]
 
     @property
@@ -61,6 +66,11 @@ class Kafka:
         for broker in self.brokers:
             broker.process.kill()
 
+    def remove(self) -> None:
+        """Kill it and delete its data."""
+        self.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
     def ready(self) -> bool:
         """Whether all brokers answer."""
         return all(broker.ready() for broker in self.brokers)
@@ -83,7 +93,7 @@ class Broker:
         self.cluster = cluster
         self.node = node
         self.process = Process(f"kafka-{node}", cluster.directory)
-        self.port = self.process.port() or port("STACK_KAFKA_PORT", 19092) + 2 * (node - 1)
+        self.port = self.process.port() or cluster.first_port + 2 * (node - 1)
 
     def launch(self) -> None:
         """Start it unless it runs; does not wait."""
@@ -147,6 +157,7 @@ class Broker:
             "broker.heartbeat.interval.ms": 500,
             # Smaller than the default, which alone would take half of the heap.
             "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
+            **self.cluster.settings,
         }
         self.cluster.directory.mkdir(parents=True, exist_ok=True)
         properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))

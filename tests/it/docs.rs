@@ -11,8 +11,7 @@ use tidegate::observe::DEFINITIONS;
 use tidegate::sources;
 
 /// Everything below this line of a page is generated.
-const MARK: &str =
-    "<!-- Below this line: generated from the key tables by `UPDATE_EXPECT=1 cargo test`. -->\n";
+const MARK: &str = "<!-- Below this line: generated from the key tables and the list of wanted differences by `UPDATE_EXPECT=1 cargo test`. -->\n";
 
 fn page(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name)
@@ -110,7 +109,33 @@ fn every_key_is_documented() {
     for (title, catalogue) in sections {
         write_section(&mut text, title, &catalogue, &reference);
     }
+    write_wanted_differences(&mut text);
     compare("compatibility.md", &text);
+}
+
+/// The list that every comparison with Debezium goes by.
+fn write_wanted_differences(text: &mut String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("integration/golden/wanted.allow");
+    text.push_str(
+        "\n## Differences, place by place\n\n\
+        What `make parity` (Debezium beside the worker) and `make test` (recorded Debezium) let pass, and nothing else: the list is `integration/golden/wanted.allow`, the cases are in `integration/golden/cases`.\n\
+        `*` stands for any text. A case's name with `:snapshot` or `:stream` means that part of it. `$.key`, `$.value`, `$.headers` are a record's parts, `$key.…` and `$value.…` its schemas (`schema.json` Connect's, `avsc` Avro's), `$avro.…` its bytes; `$(missing)` and `$(extra)` whole records; `@outcome` is whether the connector runs.\n",
+    );
+    let list = fs::read_to_string(path).unwrap();
+    let (_, list) = list.split_once("\n\n").unwrap();
+    for line in list.lines().filter(|line| !line.is_empty()) {
+        if let Some(heading) = line.strip_prefix("# ") {
+            write!(text, "\n### {heading}\n\n| case | topic | place | why |\n|---|---|---|---|\n")
+                .unwrap();
+            continue;
+        }
+        let parts: Vec<_> = line.splitn(4, " | ").collect();
+        let [case, topic, place, why] = parts[..] else {
+            panic!("wanted.allow: `{line}` has no four parts");
+        };
+        writeln!(text, "| `{case}` | `{topic}` | `{place}` | {} |", why.replace('|', "\\|"))
+            .unwrap();
+    }
 }
 
 /// Names and defaults of Debezium, Kafka Connect and the converters.
