@@ -62,6 +62,9 @@ pub struct RowImage<'a> {
     pub before: Option<&'a [Cell]>,
     /// The row after, with what the before-image could complete already filled in.
     pub after: Option<&'a [Cell]>,
+    /// Columns of the row after whose values the source was asked for anew, because the change did
+    /// not bring them: as they are now, which need not be as they were then.
+    pub reread: &'a [usize],
 }
 
 impl<'a> RowImage<'a> {

@@ -58,6 +58,13 @@ pub enum Scalar<'a> {
     Sequence(Sequence<'a>),
     /// Text keys with optional text values in order, read by visiting.
     KeyValues(KeyValues<'a>),
+    /// A geometry in extended well-known binary, with its reference system if it has one.
+    Geometry {
+        /// The binary form, as the source has it.
+        wkb: ByteText<'a>,
+        /// The number of the spatial reference system.
+        srid: Option<i32>,
+    },
 }
 
 /// A point on a time axis that has ends.

@@ -184,8 +184,18 @@ pub enum ColumnType {
     Interval,
     /// A point in the plane.
     Point,
-    /// Key-value pairs ([`Scalar::KeyValues`]), published as a JSON object in text.
-    KeyValueJson,
+    /// Key-value pairs ([`Scalar::KeyValues`]).
+    KeyValues,
+    /// A geometry in extended well-known binary ([`Scalar::Geometry`]).
+    Geometry {
+        /// On the globe instead of in the plane.
+        geodetic: bool,
+    },
+    /// Numbers of a fixed count, an embedding ([`Scalar::Sequence`]).
+    Vector {
+        /// Of half precision.
+        half: bool,
+    },
     /// Elements of one type.
     Array(Box<Self>),
     /// Anything else: the source's own text, with the type's name in the schema.

@@ -28,8 +28,8 @@ use crate::kafka::{
     BoundarySettings, ClientKind, ClientProperties, KafkaSettings, transactional_id,
 };
 use crate::plan::{
-    BeforeUnsent, BinaryMode, DecimalMode, Extensions, IntervalMode, NameAdjustment, Operation,
-    Placeholder, PlanSettings, TimeMode, UnavailablePolicy, ValueModes,
+    BeforeUnsent, BinaryMode, DecimalMode, Extensions, IntervalMode, KeyValueMode, NameAdjustment, Operation,
+    Placeholder, PlanSettings, TimeMode, ValueModes,
 };
 use crate::sources::{self, Heartbeats, SourceClass, SourceSettings};
 
@@ -190,6 +190,10 @@ fn read(values: &mut Values<'_>, class: &SourceClass, worker: &WorkerConfig) -> 
     let uses_avro = [&key, &value].iter().any(|side| side.converter == Converter::Avro);
     let mut plan = plan(values, uses_avro);
     let source = (class.parse)(values, &name);
+    source.shape(&mut plan);
+    if let Err(fault) = plan.check() {
+        values.fault(&envelope::ENVELOPE_EXTENSIONS, fault.message());
+    }
     plan.transforms = transforms::parse(
         values,
         Surroundings {
@@ -251,9 +255,10 @@ fn plan(values: &mut Values<'_>, uses_avro: bool) -> PlanSettings {
     let columns = columns::parse(values);
     let notices = notices::parse(values);
     let word = |def| values.text(def).to_ascii_lowercase();
-    let settings = PlanSettings {
+    PlanSettings {
         columns,
         notices,
+        comments: values.flag(&envelope::COMMENTS),
         skip_unchanged: values.flag(&envelope::SKIP_UNCHANGED),
         topic_delimiter: values.text(&envelope::TOPIC_DELIMITER),
         values: value_modes(values),
@@ -269,16 +274,10 @@ fn plan(values: &mut Values<'_>, uses_avro: bool) -> PlanSettings {
             .collect(),
         before_unsent: BeforeUnsent::from_word(&word(&envelope::BEFORE_UNSENT))
             .unwrap_or(BeforeUnsent::Null),
-        unavailable: UnavailablePolicy::from_word(&word(&envelope::UNAVAILABLE_MODE))
-            .unwrap_or(UnavailablePolicy::Mark),
         extensions: Extensions::from_word(&word(&envelope::ENVELOPE_EXTENSIONS))
             .unwrap_or(Extensions::Headers),
         ..PlanSettings::new(values.text(&envelope::TOPIC_PREFIX))
-    };
-    if let Err(fault) = settings.check() {
-        values.fault(&envelope::ENVELOPE_EXTENSIONS, fault.message());
     }
-    settings
 }
 
 fn value_modes(values: &Values<'_>) -> ValueModes {
@@ -291,6 +290,7 @@ fn value_modes(values: &Values<'_>) -> ValueModes {
             .unwrap_or(IntervalMode::Numeric),
         binary: BinaryMode::from_word(&word(&envelope::BINARY_MODE)).unwrap_or(BinaryMode::Bytes),
         money_fraction_digits: values.number(&envelope::MONEY_DIGITS),
+        key_values: KeyValueMode::Json,
         placeholder: Placeholder::parse(&values.text(&envelope::UNAVAILABLE_PLACEHOLDER))
             .unwrap_or_default(),
     }

@@ -8,7 +8,7 @@ use super::key::{KeyDef, Presence, Status};
 use super::*;
 use crate::convert::{Converter, DecimalFormat, HeaderConverter};
 use crate::error::Code;
-use crate::plan::{Extensions, NameAdjustment, Operation, OperationSet, TimeMode};
+use crate::plan::{Extensions, Incomplete, NameAdjustment, Operation, OperationSet, TimeMode};
 use crate::registry::Authentication;
 use crate::sources::{self, SourceSettings};
 
@@ -307,17 +307,55 @@ fn contradictions_are_answered() {
         ],
         &[
             "TG-E-CONFIG-INVALID: skipped.operations 'none,t': none stands alone",
-            "TG-E-CONFIG-INVALID: envelope.extensions 'none': envelope.extensions=none leaves no \
-             place that says which values were not sent; it needs unavailable.value.handling.mode=refuse",
             "TG-E-CONFIG-INVALID: database.sslkey: database.sslcert and database.sslkey need each other",
             "TG-E-CONFIG-INVALID: table.exclude.list 'b': cannot be given together with \
              table.include.list",
+            "TG-E-CONFIG-INVALID: envelope.extensions 'none': envelope.extensions=none leaves no \
+             place that says which values were not sent; it needs toast.mode=refuse",
             "TG-E-CONFIG-INVALID: transaction.stage.bytes '134217728': must not be above \
              max.queue.size.in.bytes or transaction.max.bytes",
         ],
     );
-    let refuse = ("unavailable.value.handling.mode", "refuse");
+    let refuse = ("toast.mode", "refuse");
     assert_eq!(parse(&[("envelope.extensions", "none"), refuse]).plan.extensions, Extensions::None);
+}
+
+#[test]
+fn what_becomes_of_values_that_were_left_out_follows_from_two_keys() {
+    use Incomplete::{Mark, Refuse};
+    let policies = |toast: &str, key_change: &str| {
+        let rows =
+            parse(&[("toast.mode", toast), ("key.change.toast", key_change)]).plan.incomplete;
+        let words = [rows.updates, rows.creates, rows.key_changes].map(|policy| match policy {
+            Mark => "marked",
+            Refuse(_) => "refused",
+        });
+        (words.join(" "), rows.rereads)
+    };
+    let check = |toast, key_change, expect: &str, rereads| {
+        assert_eq!(policies(toast, key_change), (expect.to_owned(), rereads));
+    };
+    check("backfill", "sentinel", "marked refused marked", false);
+    check("backfill", "refuse", "marked refused refused", false);
+    check("backfill", "reselect", "marked refused marked", true);
+    check("sentinel", "sentinel", "marked marked marked", false);
+    check("sentinel", "reselect", "marked marked marked", true);
+    check("refuse", "refuse", "refused refused refused", false);
+    assert_eq!(parse(&[]).plan.incomplete, parse(&[("toast.mode", "backfill")]).plan.incomplete);
+    let strict = parse(&[("toast.mode", "Refuse")]).plan.incomplete;
+    assert_eq!(strict.key_changes, Refuse("a row under toast.mode=refuse"));
+    check_faults(
+        &[("toast.mode", "refuse"), ("key.change.toast", "reselect")],
+        &[
+            "TG-E-CONFIG-INVALID: key.change.toast 'reselect': toast.mode=refuse lets no row through \
+           that is not complete",
+        ],
+    );
+    check_faults(
+        &[("unavailable.value.handling.mode", "refuse")],
+        &["TG-E-CONFIG-UNSUPPORTED: unavailable.value.handling.mode 'refuse': not supported: its \
+           name is toast.mode"],
+    );
 }
 
 #[test]

@@ -48,6 +48,13 @@ pub(super) fn fits(render: &Render, schema: &Schema) -> bool {
                 ("srid", Kind::Int32, true),
             ],
         ),
+        Render::TextMap => match kind {
+            Kind::Map(values) => inner_fits(values, true) && values.kind == Kind::String,
+            _ => false,
+        },
+        Render::Geometry => {
+            has_fields(schema, &[("wkb", Kind::Bytes, false), ("srid", Kind::Int32, true)])
+        }
         Render::Array { element, optional } => match kind {
             Kind::Array(items) => inner_fits(items, *optional) && fits(element, items),
             _ => false,

@@ -47,6 +47,8 @@ pub(super) enum Text {
     Part,
     /// Names, each with the value whose absence puts it into the list.
     NamesOfUnsent(Box<[(Input, Box<[u8]>)]>),
+    /// Names, each with the column whose being read anew puts it into the list.
+    NamesOfReread(Box<[(usize, Box<[u8]>)]>),
 }
 
 /// What stands around a text, and how its inside is spelled.
@@ -187,6 +189,14 @@ impl Text {
                     })
                     .collect::<Result<_, Fault>>()?,
             ),
+            Expression::NamesOfReread(names) => {
+                let spelled = |(column, name): &(usize, String)| {
+                    let mut spelled = Vec::new();
+                    style.piece(name, &mut spelled);
+                    (*column, spelled.into())
+                };
+                Self::NamesOfReread(names.iter().map(spelled).collect())
+            }
         })
     }
 
@@ -200,14 +210,12 @@ impl Text {
         match self {
             Self::Part => append_integer(out, part.into()),
             Self::NamesOfUnsent(columns) => {
-                let mut separator: &[u8] = b"";
-                for (input, name) in columns {
-                    if input.is_unsent(event) {
-                        out.extend_from_slice(separator);
-                        out.extend_from_slice(name);
-                        separator = b",";
-                    }
-                }
+                let unsent = columns.iter().filter(|(input, _)| input.is_unsent(event));
+                append_list(unsent.map(|(_, name)| &**name), out);
+            }
+            Self::NamesOfReread(columns) => {
+                let reread = columns.iter().filter(|(column, _)| event.row.reread.contains(column));
+                append_list(reread.map(|(_, name)| &**name), out);
             }
             Self::Value(input) => match input.fetch(event)? {
                 Scalar::Null => return Ok(false),
@@ -226,6 +234,15 @@ impl Text {
             },
         }
         Ok(true)
+    }
+}
+
+fn append_list<'n>(names: impl Iterator<Item = &'n [u8]>, out: &mut Vec<u8>) {
+    let mut separator: &[u8] = b"";
+    for name in names {
+        out.extend_from_slice(separator);
+        out.extend_from_slice(name);
+        separator = b",";
     }
 }
 

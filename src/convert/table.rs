@@ -62,6 +62,7 @@ struct HeaderWriter {
 #[derive(Debug)]
 enum Condition {
     AnyUnsent(Box<[Input]>),
+    AnyReread(Box<[usize]>),
     AnyChanged(Box<[usize]>),
     All(Box<[Self]>),
     Not(Box<Self>),
@@ -71,6 +72,7 @@ impl Condition {
     fn holds(&self, event: &Event<'_>) -> bool {
         match self {
             Self::AnyUnsent(inputs) => inputs.iter().any(|input| input.is_unsent(event)),
+            Self::AnyReread(columns) => event.row.reread.iter().any(|one| columns.contains(one)),
             Self::AnyChanged(columns) => columns.iter().any(|column| event.row.is_changed(*column)),
             Self::All(conditions) => conditions.iter().all(|condition| condition.holds(event)),
             Self::Not(condition) => !condition.holds(event),
@@ -361,6 +363,7 @@ impl Compiler<'_> {
                 let inputs = leaves.iter().map(|leaf| Input::compile(leaf, self.columns));
                 Condition::AnyUnsent(inputs.collect::<Result<_, _>>()?)
             }
+            Guard::AnyReread(columns) => Condition::AnyReread(columns.as_slice().into()),
             Guard::AnyChanged(columns) => Condition::AnyChanged(columns.as_slice().into()),
             Guard::All(guards) => {
                 let conditions = guards.iter().map(|guard| self.condition(guard));

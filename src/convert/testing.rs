@@ -280,7 +280,7 @@ pub(super) fn event<'a>(
 ) -> Event<'a> {
     Event {
         kind: ChangeKind::Update,
-        row: RowImage { bytes, before, after },
+        row: RowImage { bytes, before, after, reread: &[] },
         source: &[],
         commit_position: "0/1A2B",
         sequence: 4,

@@ -66,6 +66,8 @@ impl StageMetrics {
 pub struct TableMetrics {
     kinds: [Counter; ChangeKind::ALL.len()],
     unavailable: Counter,
+    /// Records with markers that no earlier record of their key resolves.
+    pub unmergeable: Counter,
 }
 
 impl TableMetrics {

@@ -109,6 +109,7 @@ impl TaskMetrics {
             }
             let labels = [connector, task, &schema, &name];
             out.add_count(&m::UNAVAILABLE, &labels, table.unavailable());
+            out.add_count(&m::UNMERGEABLE, &labels, table.unmergeable.get());
         }
         out.add_count(&m::POLLED, &labels, stage.records.get());
         out.add(&m::STAGED, &labels, stage.staged_bytes.get() as f64);

@@ -20,6 +20,8 @@ const PART: &str = "__tidegate.part";
 const UNAVAILABLE: &str = "__tidegate.unavailable";
 /// The record is the first of its key and not complete: it cannot be merged with an earlier one.
 const UNMERGEABLE: &str = "__tidegate.unmergeable";
+/// Columns whose value is that of the row as it was when the record was made.
+const RESELECTED: &str = "__tidegate.reselected";
 /// On the delete of a key change: the key that the row has now.
 pub(super) const NEW_KEY: &str = "__debezium.newkey";
 /// On the create of a key change: the key that the row had.
@@ -45,6 +47,8 @@ pub(super) struct Unknown {
     pub(super) columns: Vec<(Leaf, String)>,
     /// Whether the record is the first of its key.
     pub(super) first: bool,
+    /// Whether the source may be asked for them anew.
+    pub(super) rereads: bool,
 }
 
 impl<'a> Headers<'a> {
@@ -102,13 +106,52 @@ impl<'a> Headers<'a> {
                 guard: Guard::AnyUnsent(leaves()),
             });
         }
+        if unknown.rereads {
+            headers.push(reselected(&unknown.columns));
+        }
         headers
     }
 }
 
+fn reselected(unsent: &[(Leaf, String)]) -> HeaderShape {
+    let names: Vec<_> = unsent
+        .iter()
+        .filter_map(|(leaf, name)| match leaf {
+            Leaf::After(column) => Some((*column, name.clone())),
+            _ => None,
+        })
+        .collect();
+    HeaderShape {
+        name: RESELECTED.to_owned(),
+        guard: Guard::AnyReread(names.iter().map(|(column, _)| *column).collect()),
+        value: HeaderValue::Expression(Expression::NamesOfReread(names)),
+    }
+}
+
+/// The columns of the row after for which a record without a predecessor of its key may have
+/// markers.
+pub(super) fn unmergeable_columns(records: &[RecordShape]) -> Vec<usize> {
+    let headers = records.iter().flat_map(|record| &record.headers);
+    let mut columns: Vec<usize> = headers
+        .filter(|header| header.name == UNMERGEABLE)
+        .filter_map(|header| match &header.guard {
+            Guard::AnyUnsent(leaves) => Some(leaves),
+            _ => None,
+        })
+        .flatten()
+        .filter_map(|leaf| match leaf {
+            Leaf::After(column) => Some(*column),
+            _ => None,
+        })
+        .collect();
+    columns.sort_unstable();
+    columns.dedup();
+    columns
+}
+
 /// Whether some records of a kind have the header and others have not.
 pub(super) fn is_guarded(name: &str) -> bool {
-    matches!(name, UNAVAILABLE | UNMERGEABLE)
+    matches!(name, UNAVAILABLE | UNMERGEABLE | RESELECTED)
 }
 
 /// Makes the headers say what the value holds now that was not sent.
@@ -121,7 +164,9 @@ pub(super) fn restate(record: &mut RecordShape) {
         record.headers.retain(|header| !is_guarded(&header.name));
     }
     for header in &mut record.headers {
-        if is_guarded(&header.name) {
+        if header.name == RESELECTED {
+            *header = reselected(&unsent);
+        } else if is_guarded(&header.name) {
             header.guard = Guard::AnyUnsent(unsent.iter().map(|(leaf, _)| leaf.clone()).collect());
         }
         if header.name == UNAVAILABLE {

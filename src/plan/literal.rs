@@ -117,4 +117,23 @@ impl Primitive for LiteralWriter {
     fn end_array(&mut self, _mark: usize, _count: usize) {
         self.close(Literal::Array);
     }
+
+    fn begin_map(&mut self) -> usize {
+        self.open.push(Vec::new());
+        0
+    }
+
+    fn entry(&mut self, _index: usize, key: &str, presence: Presence) {
+        self.put(Literal::String(key.to_owned()));
+        self.presence(presence);
+    }
+
+    fn end_map(&mut self, _mark: usize, _count: usize) {
+        let mut parts = self.open.pop().unwrap_or_default().into_iter();
+        let mut entries = Vec::new();
+        while let (Some(Literal::String(key)), Some(value)) = (parts.next(), parts.next()) {
+            entries.push((key, value));
+        }
+        self.put(Literal::Map(entries));
+    }
 }

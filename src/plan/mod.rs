@@ -56,8 +56,8 @@ pub use notices::{
 };
 pub use placeholder::Placeholder;
 pub use settings::{
-    BeforeUnsent, BinaryMode, DecimalMode, Extensions, IntervalMode, Operation, OperationSet,
-    PlanSettings, TimeMode, UnavailablePolicy, ValueModes,
+    BeforeUnsent, BinaryMode, DecimalMode, Extensions, Incomplete, IncompleteRows, IntervalMode, KeyValueMode,
+    Operation, OperationSet, PlanSettings, TimeMode, ValueModes,
 };
 pub use source_block::{SourceBlock, SourceField};
 pub use topics::{table_topic, topic_collisions};
@@ -94,6 +94,14 @@ impl TablePlan {
     ) -> Result<Self, Fault> {
         let table = version.table.to_string();
         records::compile(version, settings, source).map_err(|fault| fault.at_table(table))
+    }
+
+    /// The columns of the row after for which a change of this kind may have markers in a record
+    /// that has no predecessor to take their values from.
+    pub fn unmergeable(&self, kind: ChangeKind) -> Vec<usize> {
+        self.kinds
+            .get(kind as usize)
+            .map_or_else(Vec::new, |records| headers::unmergeable_columns(records))
     }
 
     /// The records of all kinds, in order.

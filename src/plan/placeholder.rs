@@ -83,6 +83,13 @@ impl Placeholder {
                 let text = serde_json::Value::from(self.text.as_str());
                 Some(Literal::String(format!("{{{text}:{text}}}")))
             }
+            Render::TextMap => {
+                let value = Literal::String(self.text.clone());
+                Some(Literal::Map(vec![(self.text.clone(), value)]))
+            }
+            Render::Geometry => {
+                Some(Literal::Struct(vec![Literal::Bytes(self.bytes.clone()), Literal::Null]))
+            }
             Render::Base64 { .. } => {
                 literal_of(Scalar::Bytes(ByteText::Raw(&self.bytes)), render).ok()
             }
@@ -169,6 +176,9 @@ mod tests {
         check("gone", &Render::DecimalText { scale: None }, text("gone"));
         check("gone", &Render::ZonedTimestamp { digits: 6 }, text("gone"));
         check("go\"ne", &Render::JsonObject, text(r#"{"go\"ne":"go\"ne"}"#));
+        check("gone", &Render::TextMap, Literal::Map(vec![("gone".to_owned(), text("gone"))]));
+        let geometry = vec![Literal::Bytes(b"gone".to_vec()), Literal::Null];
+        check("gone", &Render::Geometry, Literal::Struct(geometry));
         check("gone", &Render::Bytes, Literal::Bytes(b"gone".to_vec()));
         check("hex:00ff41", &Render::Bytes, Literal::Bytes(vec![0, 0xff, 0x41]));
         check("hex:00ff41", &Render::Text, text("\0\u{fffd}A"));

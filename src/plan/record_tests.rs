@@ -1,7 +1,9 @@
 //! The records of every kind of change; every reader of a value that was not sent.
 
 use super::testing::{column, compile, key_schema, or, required, table, value_schema};
-use super::{BeforeUnsent, Extensions, Operation, PlanSettings, TablePlan, UnavailablePolicy};
+use super::{
+    BeforeUnsent, Extensions, Incomplete, IncompleteRows, Operation, PlanSettings, TablePlan,
+};
 use crate::change::{BeforeImage, ChangeKind, ColumnType, TableVersion};
 use crate::error::Code;
 use crate::record::{
@@ -154,7 +156,7 @@ fn an_image_shows_what_was_sent_and_says_what_was_not() {
     use ChangeKind::{Create, Delete, KeyChange, Read, Update};
     let key_only = plan(item());
     check_images(&key_only, Read, 0, "null", REFUSED);
-    check_images(&key_only, Create, 0, "null", MARKED);
+    check_images(&key_only, Create, 0, "null", REFUSED);
     check_images(&key_only, Update, 0, "null", MARKED);
     check_images(&key_only, Delete, 0, "refused,null,null,null", "null");
     check_images(&key_only, KeyChange, 0, "refused,null,null,null", "null");
@@ -170,7 +172,7 @@ fn an_image_shows_what_was_sent_and_says_what_was_not() {
     let none = plan(with_image(BeforeImage::None));
     check_images(&none, Delete, 0, "refused,null,null,null", "null");
 
-    let strict = plan_with(item(), |s| s.unavailable = UnavailablePolicy::Refuse);
+    let strict = plan_with(item(), |s| s.incomplete = IncompleteRows::refused("a row"));
     check_images(&strict, Update, 0, "null", REFUSED);
 }
 
@@ -222,15 +224,52 @@ fn whatever_is_not_known_is_named_in_a_header() {
     let named = |kind: ChangeKind, part: usize| {
         let record = &plan.kinds[kind as usize][part];
         let guarded = header(record, "__tidegate.unmergeable").is_some();
+        assert_eq!(guarded, !plan.unmergeable(kind).is_empty() && part != 0);
         (named_unavailable(record), guarded)
     };
     assert_eq!(named(Read, 0), (vec![], false));
-    assert_eq!(named(Create, 0), (vec!["doc", "note"], true));
+    assert_eq!(named(Create, 0), (vec![], false));
     assert_eq!(named(Update, 0), (vec!["doc", "note"], false));
     assert_eq!(named(Delete, 0), (vec!["doc", "n", "note"], false));
     assert_eq!(named(Delete, 1), (vec![], false));
     assert_eq!(named(KeyChange, 0), (vec!["doc", "n", "note"], false));
     assert_eq!(named(KeyChange, 2), (vec!["doc", "note"], true));
+}
+
+#[test]
+fn a_row_that_nobody_knows_yet_is_marked_only_where_that_is_asked_for() {
+    use ChangeKind::{Create, KeyChange, Update};
+    let refused = |what| IncompleteRows { creates: Incomplete::Refuse(what), ..Default::default() };
+    let strict = plan_with(item(), |s| s.incomplete = refused("a new row"));
+    let after = |plan: &TablePlan, kind: ChangeKind, part: usize| {
+        unsent(&plan.kinds[kind as usize][part], "after")
+    };
+    assert_eq!(after(&strict, Create, 0), REFUSED);
+    assert_eq!(strict.unmergeable(Create), Vec::<usize>::new());
+    assert_eq!(strict.unmergeable(KeyChange), [1, 3]);
+    let lax = plan_with(item(), |s| s.incomplete.creates = Incomplete::Mark);
+    assert_eq!(after(&lax, Create, 0), MARKED);
+    assert_eq!(lax.unmergeable(Create), [1, 3]);
+    let key = plan_with(item(), |s| s.incomplete.key_changes = Incomplete::Refuse("a new key"));
+    assert_eq!(
+        (after(&key, KeyChange, 2), after(&key, Update, 0)),
+        (REFUSED.to_owned(), MARKED.to_owned())
+    );
+    assert_eq!(key.unmergeable(KeyChange), Vec::<usize>::new());
+}
+
+#[test]
+fn what_may_be_asked_for_anew_is_named_in_a_header() {
+    let reselected = "__tidegate.reselected";
+    let plan = plan_with(item(), |s| s.incomplete.rereads = true);
+    for record in plan.kinds.iter().flatten() {
+        let is_created_anew = header(record, "__debezium.oldkey").is_some();
+        assert_eq!(header(record, reselected).is_some(), is_created_anew);
+    }
+    let header = header(&plan.kinds[ChangeKind::KeyChange as usize][2], reselected).unwrap();
+    let names = vec![(1, "doc".to_owned()), (3, "note".to_owned())];
+    assert_eq!(header.value, HeaderValue::Expression(Expression::NamesOfReread(names)));
+    assert_eq!(header.guard, Guard::AnyReread(vec![1, 3]));
 }
 
 #[test]
@@ -245,7 +284,7 @@ fn every_record_says_where_it_comes_from() {
         assert_eq!(*value("__tidegate.part"), HeaderValue::Expression(Expression::Part));
     }
     let bare = plan_with(item(), |s| {
-        s.unavailable = UnavailablePolicy::Refuse;
+        s.incomplete = IncompleteRows::refused("a row");
         s.extensions = Extensions::None;
     });
     let names = |kind: ChangeKind| {

@@ -19,7 +19,7 @@ use super::columns::{PublishedColumn, published_columns};
 use super::envelope::{Envelope, Parts, transaction_place};
 use super::headers::{Headers, NEW_KEY, OLD_KEY, Unknown};
 use super::key::RecordKey;
-use super::settings::{BeforeUnsent, Operation, PlanSettings, UnavailablePolicy};
+use super::settings::{BeforeUnsent, Incomplete, Operation, PlanSettings};
 use super::source_block::SourceBlock;
 use super::topics::table_topic;
 use super::transforms;
@@ -32,7 +32,6 @@ const SNAPSHOT_ROW: &str = "a row of a snapshot";
 const IDENTITY: &str = "the identity of the row before the change";
 const FULL_IMAGE: &str = "a full image of the row before the change";
 const NO_ROOM: &str = "a column whose type has no value left to mark it with";
-const POLICY: &str = "a row under unavailable.value.handling.mode=refuse";
 
 /// Compiles a table version.
 pub(super) fn compile(
@@ -165,13 +164,18 @@ impl Compiler<'_> {
     }
 
     fn create(&self, old_key: Option<(&str, Shape)>) -> RecordShape {
-        let unknown = Unknown { columns: self.unknown_after(), first: true };
+        let policies = &self.settings.incomplete;
+        let (policy, rereads) = match old_key {
+            None => (policies.creates, false),
+            Some(_) => (policies.key_changes, policies.rereads),
+        };
+        let unknown = Unknown { columns: self.unknown_after(policy), first: true, rereads };
         // The create of a changed key comes behind its delete.
         let nth = u32::from(old_key.is_some());
         RecordShape {
             topic: self.topic(),
             key: self.key_shape(Leaf::After),
-            value: Some(self.envelope.shape("c", None, Some(self.after()), self.block(nth))),
+            value: Some(self.envelope.shape("c", None, Some(self.after(policy)), self.block(nth))),
             headers: self.headers.of(old_key, &unknown),
             guard: Guard::Always,
         }
@@ -189,11 +193,12 @@ impl Compiler<'_> {
             }
             _ => Guard::Always,
         };
-        let unknown = Unknown { columns: self.unknown_after(), first: false };
+        let policy = self.settings.incomplete.updates;
+        let unknown = Unknown { columns: self.unknown_after(policy), ..Unknown::default() };
         RecordShape {
             topic: self.topic(),
             key: self.key_shape(Leaf::After),
-            value: Some(self.envelope.shape("u", before, Some(self.after()), self.block(0))),
+            value: Some(self.envelope.shape("u", before, Some(self.after(policy)), self.block(0))),
             headers: self.headers.of(None, &unknown),
             guard,
         }
@@ -201,7 +206,7 @@ impl Compiler<'_> {
 
     /// A delete and its tombstone.
     fn delete(&self, new_key: Option<(&str, Shape)>) -> Vec<RecordShape> {
-        let unknown = Unknown { columns: self.unknown_before(), first: false };
+        let unknown = Unknown { columns: self.unknown_before(), ..Unknown::default() };
         let delete = RecordShape {
             topic: self.topic(),
             key: self.key_shape(Leaf::Before),
@@ -243,14 +248,12 @@ impl Compiler<'_> {
         self.key.map(|key| key.shape(self.columns, image))
     }
 
-    /// The row after; what was not sent is marked.
-    fn after(&self) -> Vec<Shape> {
-        self.copies(&self.envelope.after, Leaf::After, |_, column| {
-            match (self.settings.unavailable, &column.marker) {
-                (UnavailablePolicy::Refuse, _) => Unsent::Refuse(POLICY),
-                (UnavailablePolicy::Mark, None) => Unsent::Refuse(NO_ROOM),
-                (UnavailablePolicy::Mark, Some(marker)) => Unsent::Stamp(marker.clone()),
-            }
+    /// The row after; what was not sent is marked, or refused.
+    fn after(&self, policy: Incomplete) -> Vec<Shape> {
+        self.copies(&self.envelope.after, Leaf::After, |_, column| match (policy, &column.marker) {
+            (Incomplete::Refuse(row), _) => Unsent::Refuse(row),
+            (Incomplete::Mark, None) => Unsent::Refuse(NO_ROOM),
+            (Incomplete::Mark, Some(marker)) => Unsent::Stamp(marker.clone()),
         })
     }
 
@@ -295,8 +298,8 @@ impl Compiler<'_> {
     }
 
     /// The columns of the row after that may hold a marker.
-    fn unknown_after(&self) -> Vec<(Leaf, String)> {
-        if self.settings.unavailable == UnavailablePolicy::Refuse {
+    fn unknown_after(&self, policy: Incomplete) -> Vec<(Leaf, String)> {
+        if policy != Incomplete::Mark {
             return Vec::new();
         }
         self.named(Leaf::After, |_, column| column.marker.is_some())

@@ -29,13 +29,15 @@ pub struct PlanSettings {
     pub tombstones_on_delete: bool,
     /// `skipped.operations`.
     pub skipped: OperationSet,
+    /// `include.schema.comments`: comments of tables and columns are their schemas' documentation.
+    pub comments: bool,
     /// `skip.messages.without.change`: updates that change no published column, where the source
     /// sends the whole row before.
     pub skip_unchanged: bool,
     /// `before.unsent`.
     pub before_unsent: BeforeUnsent,
-    /// `unavailable.value.handling.mode`.
-    pub unavailable: UnavailablePolicy,
+    /// What becomes of rows after a change that are not complete.
+    pub incomplete: IncompleteRows,
     /// `envelope.extensions`.
     pub extensions: Extensions,
     /// Which columns are published, and how they are hidden.
@@ -57,6 +59,8 @@ pub struct ValueModes {
     pub interval: IntervalMode,
     /// `binary.handling.mode`.
     pub binary: BinaryMode,
+    /// How key-value pairs are published.
+    pub key_values: KeyValueMode,
     /// `money.fraction.digits`.
     pub money_fraction_digits: u8,
     /// `unavailable.value.placeholder`.
@@ -74,9 +78,10 @@ impl PlanSettings {
             field_names: NameAdjustment::None,
             tombstones_on_delete: true,
             skipped: OperationSet::default(),
+            comments: false,
             skip_unchanged: false,
             before_unsent: BeforeUnsent::Null,
-            unavailable: UnavailablePolicy::Mark,
+            incomplete: IncompleteRows::default(),
             extensions: Extensions::Headers,
             columns: ColumnRules::default(),
             transforms: Vec::new(),
@@ -93,11 +98,12 @@ impl PlanSettings {
         if self.extensions != Extensions::None {
             return Ok(());
         }
-        if self.unavailable == UnavailablePolicy::Mark {
-            return Err(Code::ConfigInvalid.fault(
+        if self.incomplete.marks() {
+            let remedy = self.incomplete.remedy;
+            return Err(Code::ConfigInvalid.fault(format!(
                 "envelope.extensions=none leaves no place that says which values were not sent; \
-                 it needs unavailable.value.handling.mode=refuse",
-            ));
+                 it needs {remedy}",
+            )));
         }
         if self.before_unsent == BeforeUnsent::Fill {
             return Err(Code::ConfigInvalid.fault(
@@ -120,14 +126,16 @@ impl PlanSettings {
         hash.text(self.values.time.as_str());
         hash.text(self.values.interval.as_str());
         hash.text(self.values.binary.as_str());
+        hash.number((self.values.key_values == KeyValueMode::Map).into());
         hash.number(self.values.money_fraction_digits.into());
         hash.bytes(self.values.placeholder.bytes());
         hash.text(self.schema_names.as_str());
         hash.text(self.field_names.as_str());
         hash.number(self.tombstones_on_delete.into());
         hash.number(self.skipped.0.into());
+        hash.number(self.comments.into());
         hash.text(self.before_unsent.as_str());
-        hash.text(self.unavailable.as_str());
+        self.incomplete.fingerprint(&mut hash);
         hash.text(self.extensions.as_str());
         if self.skip_unchanged {
             hash.text("skip unchanged");
@@ -235,6 +243,16 @@ words! {
 }
 
 words! {
+    /// How key-value pairs are published.
+    KeyValueMode {
+        /// A JSON object in text.
+        Json = "json",
+        /// A map.
+        Map = "map",
+    }
+}
+
+words! {
     /// `before.unsent`: columns that a key-only image of the row before does not carry.
     BeforeUnsent {
         /// Null. Where that needs nullable fields, `before` has a record type of its own.
@@ -244,13 +262,64 @@ words! {
     }
 }
 
-words! {
-    /// `unavailable.value.handling.mode`: a value of the row after that the source did not send.
-    UnavailablePolicy {
-        /// The type's marker, named in a header.
-        Mark = "mark",
-        /// A coded stop.
-        Refuse = "refuse",
+/// What becomes of a row after a change in which the source left a value out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Incomplete {
+    /// The type's marker stands for the value, which is named in a header.
+    Mark,
+    /// A coded stop; the text names the row, and what refuses it.
+    Refuse(&'static str),
+}
+
+/// The same, by what the record is to its reader. A source says it in keys of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IncompleteRows {
+    /// A change of a row that a reader knows: the value is that of an earlier record.
+    pub updates: Incomplete,
+    /// A row that nobody knows yet.
+    pub creates: Incomplete,
+    /// The same row under another key, of which there is no earlier record.
+    pub key_changes: Incomplete,
+    /// Before that, the source is asked for the row as it is now; what comes of it is named in a
+    /// header.
+    pub rereads: bool,
+    /// The setting with which no row is marked, for messages.
+    pub remedy: &'static str,
+}
+
+impl Default for IncompleteRows {
+    fn default() -> Self {
+        Self {
+            updates: Incomplete::Mark,
+            creates: Incomplete::Refuse("a row that nobody knows yet"),
+            key_changes: Incomplete::Mark,
+            rereads: false,
+            remedy: "that such rows are refused",
+        }
+    }
+}
+
+impl IncompleteRows {
+    /// Refuses all of them.
+    pub const fn refused(what: &'static str) -> Self {
+        Self {
+            updates: Incomplete::Refuse(what),
+            creates: Incomplete::Refuse(what),
+            key_changes: Incomplete::Refuse(what),
+            rereads: false,
+            remedy: "",
+        }
+    }
+
+    fn marks(&self) -> bool {
+        [self.updates, self.creates, self.key_changes].contains(&Incomplete::Mark)
+    }
+
+    fn fingerprint(&self, hash: &mut Fingerprint) {
+        for policy in [self.updates, self.creates, self.key_changes] {
+            hash.number((policy == Incomplete::Mark).into());
+        }
+        hash.number(self.rereads.into());
     }
 }
 
@@ -340,7 +409,7 @@ mod tests {
         assert_eq!(settings.check(), Ok(()));
         settings.extensions = Extensions::None;
         assert_eq!(settings.check().unwrap_err().code(), Code::ConfigInvalid);
-        settings.unavailable = UnavailablePolicy::Refuse;
+        settings.incomplete = IncompleteRows::refused("a row");
         assert_eq!(settings.check(), Ok(()));
         settings.before_unsent = BeforeUnsent::Fill;
         assert_eq!(settings.check().unwrap_err().code(), Code::ConfigInvalid);
@@ -356,6 +425,8 @@ mod tests {
             |s| s.values.time = TimeMode::Connect,
             |s| s.values.interval = IntervalMode::String,
             |s| s.values.binary = BinaryMode::Hex,
+            |s| s.values.key_values = KeyValueMode::Map,
+            |s| s.comments = true,
             |s| s.values.money_fraction_digits = 3,
             |s| s.values.placeholder = Placeholder::parse("gone").unwrap(),
             |s| s.schema_names = NameAdjustment::Avro,
@@ -363,7 +434,10 @@ mod tests {
             |s| s.tombstones_on_delete = false,
             |s| s.skipped = OperationSet::EMPTY,
             |s| s.before_unsent = BeforeUnsent::Fill,
-            |s| s.unavailable = UnavailablePolicy::Refuse,
+            |s| s.incomplete.updates = Incomplete::Refuse(""),
+            |s| s.incomplete.creates = Incomplete::Mark,
+            |s| s.incomplete.key_changes = Incomplete::Refuse(""),
+            |s| s.incomplete.rereads = true,
             |s| s.extensions = Extensions::None,
             |s| s.skip_unchanged = true,
             |s| s.columns.exclude = Some(vec![regex::Regex::new("a").unwrap()]),
@@ -383,6 +457,6 @@ mod tests {
 
     #[test]
     fn the_fingerprint_of_the_defaults_never_changes_by_itself() {
-        assert_eq!(PlanSettings::new("shop").fingerprint(), 0x716c_8307_80e1_8932);
+        assert_eq!(PlanSettings::new("shop").fingerprint(), 0x2541_7b20_465f_9819);
     }
 }

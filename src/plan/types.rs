@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use super::literal::literal_of;
-use super::settings::{BinaryMode, DecimalMode, IntervalMode, TimeMode, ValueModes};
+use super::settings::{
+    BinaryMode, DecimalMode, IntervalMode, KeyValueMode, TimeMode, ValueModes,
+};
 use crate::change::{
     Bits, ByteText, Column, ColumnDefault, ColumnType, Decimal, DecimalText, Instant, Interval,
     IntervalParts, Scalar, ValueError,
@@ -83,8 +85,23 @@ pub(super) fn published_type(kind: &ColumnType, modes: &ValueModes) -> Published
             }
         },
         ColumnType::Point => PublishedType { schema: point_schema(), render: Render::Point },
-        ColumnType::KeyValueJson => {
-            named("io.debezium.data.Json", Kind::String, Render::JsonObject)
+        ColumnType::KeyValues => match modes.key_values {
+            KeyValueMode::Json => named("io.debezium.data.Json", Kind::String, Render::JsonObject),
+            KeyValueMode::Map => {
+                let values = Arc::new(Schema::new(Kind::String).optional());
+                plain(Kind::Map(values), Render::TextMap)
+            }
+        },
+        ColumnType::Geometry { geodetic } => {
+            PublishedType { schema: geometry_schema(*geodetic), render: Render::Geometry }
+        }
+        ColumnType::Vector { half } => {
+            let (name, kind, element) = match half {
+                false => ("io.debezium.data.DoubleVector", Kind::Float64, Render::Float64),
+                true => ("io.debezium.data.FloatVector", Kind::Float32, Render::Float32),
+            };
+            let items = Kind::Array(Arc::new(Schema::new(kind)));
+            named(name, items, Render::Array { element: Box::new(element), optional: false })
         }
         ColumnType::Array(element) => {
             let PublishedType { schema, render } = published_type(element, modes);
@@ -161,6 +178,16 @@ fn point_schema() -> Schema {
     ]))
     .named("io.debezium.data.geometry.Point", Some(1))
     .doc(Some("Geometry (POINT)".to_owned()))
+}
+
+fn geometry_schema(geodetic: bool) -> Schema {
+    let kind = if geodetic { "Geography" } else { "Geometry" };
+    Schema::new(Kind::Struct(vec![
+        field("wkb", Schema::new(Kind::Bytes)),
+        field("srid", Schema::new(Kind::Int32).optional()),
+    ]))
+    .named(format!("io.debezium.data.geometry.{kind}"), Some(1))
+    .doc(Some(kind.to_owned()))
 }
 
 fn field(name: &str, schema: Schema) -> Field {
@@ -262,11 +289,16 @@ const fn shows_default(kind: &ColumnType, render: &Render) -> bool {
         | ColumnType::Bytes
         | ColumnType::ZonedTime
         | ColumnType::Point
-        | ColumnType::KeyValueJson
+        | ColumnType::KeyValues
+        | ColumnType::Geometry { .. }
+        | ColumnType::Vector { .. }
         | ColumnType::Array(_)
         | ColumnType::Opaque { .. } => false,
     }
 }
+
+/// An empty collection in well-known binary: little-endian, kind 7, no members.
+const EMPTY_GEOMETRY: &[u8] = &[1, 7, 0, 0, 0, 0, 0, 0, 0];
 
 /// The type's zero as Debezium fills it in: 0, false, the empty text, the epoch.
 pub(super) fn zero(kind: &ColumnType, render: &Render) -> Option<Literal> {
@@ -294,8 +326,16 @@ pub(super) fn zero(kind: &ColumnType, render: &Render) -> Option<Literal> {
         }
         ColumnType::Interval => Scalar::Interval(Interval::Finite(IntervalParts::default())),
         ColumnType::Point => Scalar::Point { x: 0.0, y: 0.0 },
-        ColumnType::KeyValueJson => return Some(Literal::String("{}".to_owned())),
-        ColumnType::Array(_) => return Some(Literal::Array(Vec::new())),
+        ColumnType::KeyValues => {
+            return Some(match render {
+                Render::TextMap => Literal::Map(Vec::new()),
+                _ => Literal::String("{}".to_owned()),
+            });
+        }
+        ColumnType::Geometry { .. } => {
+            Scalar::Geometry { wkb: ByteText::Raw(EMPTY_GEOMETRY), srid: None }
+        }
+        ColumnType::Vector { .. } | ColumnType::Array(_) => return Some(Literal::Array(Vec::new())),
         ColumnType::Text
         | ColumnType::Json
         | ColumnType::Xml

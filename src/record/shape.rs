@@ -95,6 +95,9 @@ pub enum Expression {
     Part,
     /// The names of those columns whose value was not sent, comma-separated.
     NamesOfUnsent(Vec<(Leaf, String)>),
+    /// The names of those columns (by index) whose value the source was asked for anew,
+    /// comma-separated.
+    NamesOfReread(Vec<(usize, String)>),
 }
 
 /// Whether a record or header comes out for this row.
@@ -104,6 +107,8 @@ pub enum Guard {
     Always,
     /// If at least one of these columns was not sent.
     AnyUnsent(Vec<Leaf>),
+    /// If the source was asked anew for the value of at least one of these columns (by index).
+    AnyReread(Vec<usize>),
     /// If at least one of these columns (by index) is not the same before and after.
     AnyChanged(Vec<usize>),
     /// If all of these say so.

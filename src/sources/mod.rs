@@ -11,7 +11,7 @@ use crate::change::TableVersion;
 use crate::config::{Table, Values};
 use crate::error::{Code, Fault};
 use crate::observe::{Group, SourceMetrics};
-use crate::plan::SourceBlock;
+use crate::plan::{PlanSettings, SourceBlock};
 use crate::stage::{OffsetRecord, Services, Stage, TableState};
 
 /// A source's settings.
@@ -169,6 +169,16 @@ impl SourceSettings {
     pub const fn plugin(&self) -> &'static str {
         match self {
             Self::Postgres(_) => postgres::METRICS_PLUGIN,
+        }
+    }
+
+    /// Puts into the plan what the source's own keys say of records.
+    pub const fn shape(&self, plan: &mut PlanSettings) {
+        match self {
+            Self::Postgres(settings) => {
+                plan.incomplete = settings.incomplete_rows();
+                plan.values.key_values = settings.hstore;
+            }
         }
     }
 

@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use self::ledger::{Ledger, Membership};
 use self::notices::OpenNotice;
 use self::opening::Opening;
-use crate::change::{Event, TableId, TableVersion};
+use crate::change::{Cell, ChangeKind, Event, RowImage, TableId, TableVersion};
 use crate::convert::{Converter, Converters, Place, TableWriter, Unrouted};
 use crate::error::{Code, Fault};
 use crate::kafka::{CleanupPolicy, Sender, SizeLimits, Staged, TopicFacts, TopicList};
@@ -63,10 +63,40 @@ pub struct StageSettings {
 pub struct OpenTable {
     writer: TableWriter,
     metrics: Arc<TableMetrics>,
+    /// For each kind of change, the columns for which it may have markers that no earlier record
+    /// resolves.
+    unmergeable: [Box<[usize]>; ChangeKind::ALL.len()],
     /// How its changes count in transactions.
     membership: Membership,
     /// What is needed to learn topics that depend on rows; `None`: there are none.
     routes: Option<Box<Routes>>,
+}
+
+impl OpenTable {
+    /// The columns of the row after that were not sent, and for which a change of this kind has
+    /// markers that no earlier record resolves.
+    pub fn lacking(&self, kind: ChangeKind, row: &RowImage<'_>) -> impl Iterator<Item = usize> {
+        let columns = self.unmergeable.get(kind as usize).into_iter().flatten().copied();
+        let after = row.after.unwrap_or_default();
+        columns.filter(|column| after.get(*column) == Some(&Cell::Unavailable))
+    }
+
+    /// Counts a record that cannot be merged with an earlier one; the table's first is told.
+    fn count_unmergeable(&self, event: &Event<'_>) {
+        if self.lacking(event.kind, &event.row).next().is_none() {
+            return;
+        }
+        if self.metrics.unmergeable.get() == 0 {
+            tracing::warn!(
+                table = self.writer.table(),
+                position = event.commit_position,
+                "a row under a new key was published with markers for values that the source did \
+                 not send; readers find them under no earlier record of the key. Such records \
+                 have the header __tidegate.unmergeable; this is the first of the table"
+            );
+        }
+        self.metrics.unmergeable.add_as_only_writer(1);
+    }
 }
 
 #[derive(Debug)]
@@ -201,10 +231,11 @@ impl<S: Services> Stage<S> {
             });
         }
         let writer = TableWriter::new(&plan, &opening.converters, &places)?;
+        let unmergeable = ChangeKind::ALL.map(|kind| plan.unmergeable(kind).into_boxed_slice());
         let has_routes = places.contains(&None);
         let membership = self.ledger.member(&plan);
         let routes = has_routes.then(|| Box::new(Routes { plan, opening }));
-        Ok(OpenTable { writer, metrics, membership, routes })
+        Ok(OpenTable { writer, metrics, unmergeable, membership, routes })
     }
 
     /// Lets the topic and the schemas of a plan be asked for together.
@@ -351,6 +382,7 @@ impl<S: Services> Stage<S> {
                 .map_err(|fault| table.writer.locate(fault, event))?;
         }
         table.metrics.count(event);
+        table.count_unmergeable(event);
         self.counts.changes += 1;
         self.counts.processed_micros = event.processed_micros;
         self.settings.metrics.staged_bytes.set_len(self.batch.byte_len());

@@ -98,7 +98,12 @@ impl Bench {
         self.sequence += 1;
         let event = Event {
             kind: ChangeKind::Create,
-            row: RowImage { bytes: bytes.as_bytes(), before: None, after: Some(&cells) },
+            row: RowImage {
+                bytes: bytes.as_bytes(),
+                before: None,
+                after: Some(&cells),
+                reread: &[],
+            },
             source: &[Scalar::Timestamp(Instant::At(0))],
             commit_position: "0/1",
             sequence: self.sequence,

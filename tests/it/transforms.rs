@@ -220,7 +220,12 @@ impl Written {
         let time = Scalar::Timestamp(Instant::At(1_700_000_000_000_000));
         let event = Event {
             kind,
-            row: RowImage { bytes: &bytes, before: before.as_deref(), after: after.as_deref() },
+            row: RowImage {
+                bytes: &bytes,
+                before: before.as_deref(),
+                after: after.as_deref(),
+                reread: &[],
+            },
             source: &[
                 time,
                 Scalar::Text(marker),

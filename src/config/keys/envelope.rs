@@ -73,9 +73,6 @@ keys! {
         SKIP_UNCHANGED "skip.messages.without.change" Boolean ("false") Medium
             "Whether updates that change no published column are left out. Only where the source sends the whole row before (REPLICA IDENTITY FULL); a change of the key is always published."
             Rule::Any;
-        UNAVAILABLE_MODE "unavailable.value.handling.mode" String ("mark") Medium
-            "What the row after a change does with a large value that did not change and was not sent: a marker stands for it, named in __tidegate.unavailable, or the task stops with a code."
-            Rule::OneOf(&[Choice::of("mark"), Choice::of("refuse")]);
         UNAVAILABLE_PLACEHOLDER "unavailable.value.placeholder" String ("__debezium_unavailable_value") Medium
             "The marker; with `hex:` before it, bytes."
             Rule::Is(placeholder);
@@ -122,6 +119,9 @@ keys! {
         PROPAGATE_TYPES "datatype.propagate.source.type" List () Low
             "The same for columns of these types, as type or schema.table.type."
             Rule::Patterns;
+        COMMENTS "include.schema.comments" Boolean ("false") Low
+            "Whether comments of tables and columns are their schemas' documentation, as the catalogue has them when a table's definition is first met. A column whose type is published as a structure keeps its type's."
+            Rule::Any;
         MONEY_DIGITS "money.fraction.digits" Int ("2") Low
             "Digits after the point of amounts of money."
             Rule::Between(0, 18);
@@ -131,7 +131,6 @@ keys! {
             "a column of any type is published: as the source's own text where nothing better is known";
     }
     refused {
-        "include.schema.comments" Boolean ("false") "comments in schemas are not built yet";
     }
 }
 

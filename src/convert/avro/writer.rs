@@ -190,4 +190,17 @@ impl Primitive for AvroWriter<'_> {
         }
         self.0.push(0);
     }
+
+    fn begin_map(&mut self) -> usize {
+        self.begin_array()
+    }
+
+    fn entry(&mut self, _index: usize, key: &str, presence: Presence) {
+        self.text(key);
+        self.presence(presence);
+    }
+
+    fn end_map(&mut self, mark: usize, count: usize) {
+        self.end_array(mark, count);
+    }
 }

@@ -273,4 +273,17 @@ impl Primitive for JsonWriter<'_> {
     fn end_array(&mut self, _mark: usize, _count: usize) {
         self.out.push(b']');
     }
+
+    fn begin_map(&mut self) -> usize {
+        self.style.begin_map(self.out)
+    }
+
+    fn entry(&mut self, index: usize, key: &str, presence: Presence) {
+        self.style.begin_entry(index, key, self.out);
+        self.presence(presence);
+    }
+
+    fn end_map(&mut self, mark: usize, count: usize) {
+        self.style.end_map(mark, count, self.out);
+    }
 }

@@ -428,7 +428,7 @@ fn what_a_row_decides_becomes_a_guard() {
     let twice = [has_header("__tidegate.unavailable"), has_header("__tidegate.unmergeable")]
         .map(|predicate| only(predicate, step(Transform::Filter)));
     let plan = plan(item(), &twice);
-    let guard = &records(&plan, ChangeKind::Create)[0].guard;
+    let guard = &records(&plan, ChangeKind::KeyChange)[2].guard;
     assert_eq!(*guard, Guard::All(vec![incomplete.clone().negated(), incomplete.negated()]));
 }
 

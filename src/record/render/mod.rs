@@ -35,6 +35,10 @@ pub enum Render {
     Hidden(Hiding),
     /// `KeyValues` → string, a JSON object.
     JsonObject,
+    /// `KeyValues` → map of optional strings.
+    TextMap,
+    /// `Geometry` → struct `{wkb bytes, srid optional int32}`.
+    Geometry,
     /// `Bytes` → bytes.
     Bytes,
     /// `Bytes` → string, padded Base64.
@@ -169,6 +173,13 @@ pub trait Primitive {
     fn item(&mut self, index: usize, presence: Presence);
     /// Ends the array that gave the mark.
     fn end_array(&mut self, mark: usize, count: usize);
+    /// Begins a map with text keys. Returns a mark of the writer's own, as [`Self::begin_array`]
+    /// does.
+    fn begin_map(&mut self) -> usize;
+    /// Begins the map's next entry; its value follows unless it is null.
+    fn entry(&mut self, index: usize, key: &str, presence: Presence);
+    /// Ends the map that gave the mark.
+    fn end_map(&mut self, mark: usize, count: usize);
 }
 
 /// Writes a scalar in the given way. NULL and unavailable are the caller's business: both are
@@ -243,7 +254,27 @@ pub fn render<P: Primitive>(
                 pairs.write_json(&mut |piece| out.piece(piece))?;
                 out.end_text(mark);
             }
+            Render::TextMap => {
+                let mark = out.begin_map();
+                let mut count = 0;
+                pairs.visit(&mut |key, value| {
+                    match value {
+                        None => out.entry(count, key, Presence::Null),
+                        Some(value) => {
+                            out.entry(count, key, Presence::Present);
+                            out.text(value);
+                        }
+                    }
+                    count += 1;
+                    Ok(())
+                })?;
+                out.end_map(mark, count);
+            }
             _ => return Err(mismatch("key-value pairs")),
+        },
+        Scalar::Geometry { wkb, srid } => match how {
+            Render::Geometry => geometry(wkb, srid, out),
+            _ => return Err(mismatch("a geometry")),
         },
     }
     Ok(())
@@ -306,6 +337,20 @@ fn point(x: f64, y: f64, out: &mut impl Primitive) {
     out.field(2, "wkb", Presence::Present);
     out.bytes(ByteText::Raw(&wkb));
     out.field(3, "srid", Presence::Null);
+    out.end_struct();
+}
+
+fn geometry(wkb: ByteText<'_>, srid: Option<i32>, out: &mut impl Primitive) {
+    out.begin_struct();
+    out.field(0, "wkb", Presence::Required);
+    out.bytes(wkb);
+    match srid {
+        None => out.field(1, "srid", Presence::Null),
+        Some(srid) => {
+            out.field(1, "srid", Presence::Present);
+            out.int32(srid);
+        }
+    }
     out.end_struct();
 }
 

@@ -115,7 +115,7 @@ impl<'a> RowChange<'a> {
         cells: &'a [Cell],
         (lsn, sequence): (Lsn, u64),
     ) -> Self {
-        let row = RowImage { bytes, before: None, after: Some(cells) };
+        let row = RowImage { bytes, before: None, after: Some(cells), reread: &[] };
         Self { relation, index, kind: ChangeKind::Read, row, lsn, sequence }
     }
 }

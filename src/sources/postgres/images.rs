@@ -44,7 +44,7 @@ impl Images {
         frame: &'a [u8],
     ) -> Result<(ChangeKind, RowImage<'a>), Fault> {
         read_new(rule.relation, new, &mut self.after)?;
-        let row = RowImage { bytes: frame, before: None, after: Some(&self.after) };
+        let row = RowImage { bytes: frame, before: None, after: Some(&self.after), reread: &[] };
         Ok((ChangeKind::Create, row))
     }
 
@@ -61,12 +61,18 @@ impl Images {
         read_new(rule.relation, new, &mut self.after)?;
         let Some(old) = old else {
             expect_unchanged_identity(rule.relation)?;
-            let row = RowImage { bytes: frame, before: None, after: Some(&self.after) };
+            let row =
+                RowImage { bytes: frame, before: None, after: Some(&self.after), reread: &[] };
             return Ok((ChangeKind::Update, row));
         };
         read_old(rule.relation, old, &mut self.before)?;
         complete(rule.relation, &self.before, &mut self.after)?;
-        let row = RowImage { bytes: frame, before: Some(&self.before), after: Some(&self.after) };
+        let row = RowImage {
+            bytes: frame,
+            before: Some(&self.before),
+            after: Some(&self.after),
+            reread: &[],
+        };
         let kind =
             if key_changed(rule.key, row) { ChangeKind::KeyChange } else { ChangeKind::Update };
         Ok((kind, row))
@@ -80,7 +86,7 @@ impl Images {
         frame: &'a [u8],
     ) -> Result<(ChangeKind, RowImage<'a>), Fault> {
         read_old(rule.relation, old, &mut self.before)?;
-        let row = RowImage { bytes: frame, before: Some(&self.before), after: None };
+        let row = RowImage { bytes: frame, before: Some(&self.before), after: None, reread: &[] };
         Ok((ChangeKind::Delete, row))
     }
 }

@@ -8,11 +8,13 @@ use std::path::PathBuf;
 use super::key_rules::KeyRules;
 use super::messages::MessageFilter;
 use super::settings::{
-    ConnectionSettings, PublicationAutocreate, Settings, SnapshotMode, SslMode, TableFilter,
+    ConnectionSettings, KeyChangeToast, PublicationAutocreate, Settings, SnapshotMode, SslMode,
+    TableFilter, ToastMode,
 };
 use crate::config::keys::keys;
 use crate::config::{Choice, KeyDef, Rejection, Rule, Table, Values};
 use crate::error::Code;
+use crate::plan::KeyValueMode;
 
 /// Every table of this source, in the order of display.
 pub const TABLES: [&Table; 4] = [&CONNECTION, &REPLICATION, &TABLES_CAPTURED, &SNAPSHOT];
@@ -185,6 +187,11 @@ keys! {
     }
 }
 
+const TOAST_MODES: &[Choice] =
+    &[Choice::of("backfill"), Choice::of("sentinel"), Choice::of("refuse")];
+const KEY_CHANGES: &[Choice] =
+    &[Choice::of("sentinel"), Choice::of("refuse"), Choice::of("reselect")];
+
 keys! {
     /// Which tables are captured, and their types.
     TABLES_CAPTURED "PostgreSQL: Tables"
@@ -201,15 +208,22 @@ keys! {
         TABLE_EXCLUDE "table.exclude.list" List () Medium
             "Regular expressions for the tables that are not captured, as schema.table."
             Rule::Patterns;
+        TOAST_MODE "toast.mode" String ("backfill") High
+            "What becomes of a large value that did not change and that the server left out. In every mode the old row of the same message completes it (REPLICA IDENTITY FULL). backfill also takes what the transaction sent before; what is still missing then has a marker that __tidegate.unavailable names, and a created row (which a row filter of the publication can let in) is refused. sentinel looks no further than the message, and marks created rows too. refuse takes what the transaction sent before and refuses what is still missing."
+            Rule::OneOf(TOAST_MODES);
+        KEY_CHANGE_TOAST "key.change.toast" String ("sentinel") High
+            "The same where the row's key changed: there is no earlier record of the new key from which a reader could take the value. sentinel: a marker, __tidegate.unmergeable, a warning, and the metric tidegate_unmergeable_records_total. refuse: the task stops with a code. reselect: the value is read from the table as it is now, under the new key, and __tidegate.reselected names it; a row that is gone or cannot be read has the marker."
+            Rule::OneOf(KEY_CHANGES);
+        HSTORE_MODE "hstore.handling.mode" String ("json") Low
+            "How hstore is published: as a JSON object in text, or as a map from text to text or null."
+            Rule::OneOf(&[Choice::of("json"), Choice::of("map")]);
         KEY_COLUMNS "message.key.columns" String () Medium
             "Other columns as record keys: <tables>:<column>,<column>;… with a regular expression for schema.table. They must be among what the source sends with deletes (the replica identity; everything under FULL)."
             Rule::Is(key_columns);
     }
-    no effect {
-        "hstore.handling.mode" String ("json") "hstore is always published as a JSON object in text"
-            Rule::OneOf(&[Choice::of("json"), Choice::refused("map", "maps are not built yet")]);
-    }
+    no effect {}
     refused {
+        "unavailable.value.handling.mode" String () "its name is toast.mode";
         "schema.whitelist" List () "its name is schema.include.list";
         "schema.blacklist" List () "its name is schema.exclude.list";
         "table.whitelist" List () "its name is table.include.list";
@@ -267,7 +281,15 @@ fn key_columns(text: &str) -> Result<(), Rejection> {
 
 /// Reads the source's settings. After a fault the result is of no use; the faults are in `values`.
 pub fn parse(values: &mut Values<'_>, connector: &str) -> Settings {
+    let (toast, key_change_toast) = toast(values);
     Settings {
+        toast,
+        key_change_toast,
+        hstore: values.choice(
+            &HSTORE_MODE,
+            ("json", KeyValueMode::Json),
+            &[("map", KeyValueMode::Map)],
+        ),
         connection: connection(values, connector),
         slot_name: values.text(&SLOT_NAME),
         publication_name: values.text(&PUBLICATION_NAME),
@@ -304,6 +326,25 @@ pub fn parse(values: &mut Values<'_>, connector: &str) -> Settings {
         snapshot_include: values.patterns(&SNAPSHOT_INCLUDE),
         trial: None,
     }
+}
+
+fn toast(values: &mut Values<'_>) -> (ToastMode, KeyChangeToast) {
+    let toast = values.choice(
+        &TOAST_MODE,
+        ("backfill", ToastMode::Backfill),
+        &[("sentinel", ToastMode::Sentinel), ("refuse", ToastMode::Refuse)],
+    );
+    let key_change = values.choice(
+        &KEY_CHANGE_TOAST,
+        ("sentinel", KeyChangeToast::Sentinel),
+        &[("refuse", KeyChangeToast::Refuse), ("reselect", KeyChangeToast::Reselect)],
+    );
+    let contradicts = toast == ToastMode::Refuse && key_change != KeyChangeToast::Refuse;
+    if contradicts && values.is_given(&KEY_CHANGE_TOAST) {
+        let message = "toast.mode=refuse lets no row through that is not complete";
+        values.fault(&KEY_CHANGE_TOAST, message);
+    }
+    (toast, key_change)
 }
 
 fn connection(values: &mut Values<'_>, connector: &str) -> ConnectionSettings {

@@ -115,7 +115,8 @@ impl Messages {
             self.cells.push(Cell::Raw { start: place(self.bytes.len()), len: place(part.len()) });
             self.bytes.extend_from_slice(part);
         }
-        let row = RowImage { bytes: &self.bytes, before: None, after: Some(&self.cells) };
+        let row =
+            RowImage { bytes: &self.bytes, before: None, after: Some(&self.cells), reread: &[] };
         Ok((table, row))
     }
 }

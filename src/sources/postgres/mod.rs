@@ -23,6 +23,7 @@ mod tables;
 mod messages;
 mod event_fields;
 mod siblings;
+mod reselect;
 mod publishing;
 mod frames;
 pub mod replay;
@@ -45,7 +46,8 @@ pub use messages::MessageFilter;
 pub use preflight::check;
 pub use preview::versions;
 pub use settings::{
-    ConnectionSettings, PublicationAutocreate, Settings, SnapshotMode, SslMode, TableFilter,
+    ConnectionSettings, KeyChangeToast, PublicationAutocreate, Settings, SnapshotMode, SslMode,
+    TableFilter, ToastMode,
 };
 pub use slot_health::watch_health;
 pub use trial::try_out;

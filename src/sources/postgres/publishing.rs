@@ -10,6 +10,7 @@ use super::decode::{CommitOutput, MessageOutput, Output, RowChange, Transaction,
 use super::event_fields::{EventFields, SnapshotMarker};
 use super::messages::Messages;
 use super::offset::{Inside, Offset, Phase};
+use super::reselect::Reread;
 use super::siblings::Siblings;
 use super::tables::{Place, Tables};
 use super::wire::Lsn;
@@ -172,7 +173,7 @@ impl<'a, S: Services> Publishing<'a, S> {
         }
         // What is published already is remembered too: what follows must be completed as it was.
         let mut siblings = self.siblings.take().unwrap_or_default();
-        let completed = match self.tables.identity(change.index) {
+        let completed = match self.tables.sibling_identity(change.index) {
             Some(identity) => siblings.pass(&change, identity),
             None => None,
         };
@@ -186,8 +187,23 @@ impl<'a, S: Services> Publishing<'a, S> {
         if self.is_published(change.sequence) {
             return self.count_again(change.index, change.kind).await;
         }
-        self.write(&change, 0, SnapshotMarker::Streamed).await?;
+        let reread = match change.kind {
+            ChangeKind::KeyChange if self.tables.reselects() => self.reread(&change).await?,
+            _ => None,
+        };
+        let row = reread.as_ref().map_or(change.row, |reread| reread.image(&change.row));
+        self.write(&RowChange { row, ..change }, 0, SnapshotMarker::Streamed).await?;
         self.spill_if_full(change.sequence).await
+    }
+
+    /// Reads what the create of a changed key would have markers for.
+    async fn reread(&mut self, change: &RowChange<'_>) -> Result<Option<Reread>, Fault> {
+        let table = self.tables.open(change.index, self.stage).await?;
+        let columns: Vec<usize> = table.lacking(change.kind, &change.row).collect();
+        if columns.is_empty() {
+            return Ok(None);
+        }
+        self.tables.reselect(change.index, &change.row, columns).await
     }
 
     async fn truncate(&mut self, truncate: TruncateOutput<'_>) -> Result<(), Fault> {
@@ -203,7 +219,7 @@ impl<'a, S: Services> Publishing<'a, S> {
                 relation: table.relation,
                 index: table.index,
                 kind: ChangeKind::Truncate,
-                row: RowImage { bytes: &[], before: None, after: None },
+                row: RowImage { bytes: &[], before: None, after: None, reread: &[] },
                 lsn: truncate.lsn,
                 sequence: truncate.sequence,
             };

@@ -9,6 +9,7 @@ use regex::Regex;
 use super::key_rules::KeyRules;
 use super::messages::MessageFilter;
 use crate::config::Secret;
+use crate::plan::{Incomplete, IncompleteRows, KeyValueMode};
 use crate::sources::Trial;
 
 /// Everything that the source needs to know.
@@ -30,6 +31,12 @@ pub struct Settings {
     pub messages: MessageFilter,
     /// Which tables are captured.
     pub tables: TableFilter,
+    /// `toast.mode`.
+    pub toast: ToastMode,
+    /// `key.change.toast`.
+    pub key_change_toast: KeyChangeToast,
+    /// `hstore.handling.mode`.
+    pub hstore: KeyValueMode,
     /// `message.key.columns`.
     pub key_rules: KeyRules,
     /// `status.update.interval.ms`.
@@ -107,6 +114,56 @@ pub enum PublicationAutocreate {
     NoTables,
     /// Never created.
     Disabled,
+}
+
+/// `toast.mode`: large values that a change leaves out because they did not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToastMode {
+    /// Taken from the old row or from what the transaction sent before, else marked; a new row must
+    /// be complete.
+    Backfill,
+    /// Taken from the old row of the same message, else marked.
+    Sentinel,
+    /// Taken from the old row or from what the transaction sent before, else refused.
+    Refuse,
+}
+
+/// `key.change.toast`: the same in the create of a changed key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyChangeToast {
+    /// Marked, and said to be so.
+    Sentinel,
+    /// Refused.
+    Refuse,
+    /// Read from the table as it is now, else marked.
+    Reselect,
+}
+
+impl Settings {
+    /// What becomes of rows that nothing could complete.
+    pub const fn incomplete_rows(&self) -> IncompleteRows {
+        let marked = IncompleteRows {
+            updates: Incomplete::Mark,
+            creates: match self.toast {
+                ToastMode::Backfill => {
+                    Incomplete::Refuse("a created row under toast.mode=backfill")
+                }
+                ToastMode::Sentinel | ToastMode::Refuse => Incomplete::Mark,
+            },
+            key_changes: match self.key_change_toast {
+                KeyChangeToast::Refuse => {
+                    Incomplete::Refuse("a row with a new key under key.change.toast=refuse")
+                }
+                KeyChangeToast::Sentinel | KeyChangeToast::Reselect => Incomplete::Mark,
+            },
+            rereads: matches!(self.key_change_toast, KeyChangeToast::Reselect),
+            remedy: "toast.mode=refuse",
+        };
+        match self.toast {
+            ToastMode::Refuse => IncompleteRows::refused("a row under toast.mode=refuse"),
+            ToastMode::Backfill | ToastMode::Sentinel => marked,
+        }
+    }
 }
 
 /// `snapshot.mode`.

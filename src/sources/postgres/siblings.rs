@@ -100,6 +100,7 @@ impl Siblings {
             bytes: &self.scratch.bytes,
             before: change.row.before.map(|_| self.scratch.before.as_slice()),
             after: Some(&self.scratch.after),
+            reread: &[],
         })
     }
 
@@ -218,7 +219,7 @@ fn append_name(
 }
 
 fn raw(bytes: &[u8], cell: Cell) -> Option<&[u8]> {
-    RowImage { bytes, before: None, after: None }.raw(cell)
+    RowImage { bytes, before: None, after: None, reread: &[] }.raw(cell)
 }
 
 #[cfg(test)]
@@ -264,7 +265,12 @@ mod tests {
         let mut bytes = b"frame".to_vec();
         let before = before.map(|words| cells(words, &mut bytes));
         let after = after.map(|words| cells(words, &mut bytes));
-        let row = RowImage { bytes: &bytes, before: before.as_deref(), after: after.as_deref() };
+        let row = RowImage {
+            bytes: &bytes,
+            before: before.as_deref(),
+            after: after.as_deref(),
+            reread: &[],
+        };
         let change =
             RowChange { relation: RelationId(1), index, kind, row, lsn: Lsn(1), sequence: 1 };
         let image = siblings.pass(&change, &[0]).unwrap_or(row);

@@ -344,7 +344,8 @@ mod tests {
     use super::*;
 
     fn cells(row: SnapshotRow<'_>) -> Vec<Option<Vec<u8>>> {
-        let image = crate::change::RowImage { bytes: row.bytes, before: None, after: None };
+        let image =
+            crate::change::RowImage { bytes: row.bytes, before: None, after: None, reread: &[] };
         row.cells.iter().map(|cell| image.raw(*cell).map(<[u8]>::to_vec)).collect()
     }
 

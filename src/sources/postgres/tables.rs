@@ -10,17 +10,18 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Settings;
 use super::catalogue::{TableFacts, fetch_tables, fetch_types, refresh_types};
 use super::connection::{Connection, Purpose};
 use super::relations::{InstalledTable, RelationDescriptor};
+use super::reselect::{Reread, question};
 pub(super) use super::state::Place;
 use super::state::{KnownVersion, TableHistory};
 use super::table_version::{ResolvedTable, best_facts, build};
 use super::values::{LabelCheck, TypeCatalogue, WireType};
 use super::wire::{RelationId, ReplicaIdentity};
+use super::{Settings, ToastMode};
 use crate::change::{BeforeImage, RowImage, TableVersion, diff};
-use crate::error::{Code, Fault};
+use crate::error::{Code, Fate, Fault};
 use crate::plan::{ControlOrigin, Provenance, control_record};
 use crate::stage::{OpenTable, Services, Stage, TableState};
 
@@ -292,6 +293,58 @@ impl Tables {
             BeforeImage::Key(columns) => Some(columns),
             BeforeImage::Full | BeforeImage::None => None,
         }
+    }
+
+    /// The columns by which an incomplete image may be completed from what its transaction sent
+    /// before; `None`: it is not.
+    pub(super) fn sibling_identity(&self, index: usize) -> Option<&[usize]> {
+        match self.settings.toast {
+            ToastMode::Backfill | ToastMode::Refuse => self.identity(index),
+            ToastMode::Sentinel => None,
+        }
+    }
+
+    /// Whether a changed key makes the row be asked for.
+    pub(super) fn reselects(&self) -> bool {
+        self.settings.incomplete_rows().rereads && !self.is_offline
+    }
+
+    /// Reads columns of the row as it is now, under the key that it has after the change. `None`:
+    /// the row is not there any more, or is not given away; it is told why.
+    ///
+    /// # Errors
+    /// The server cannot be reached.
+    pub(super) async fn reselect(
+        &mut self,
+        index: usize,
+        row: &RowImage<'_>,
+        columns: Vec<usize>,
+    ) -> Result<Option<Reread>, Fault> {
+        let entry = self.entry(index)?;
+        let table = entry.version.table.to_string();
+        let sql = match &entry.version.before_image {
+            BeforeImage::Key(identity) => question(&entry.descriptor, identity, &columns, row),
+            BeforeImage::Full | BeforeImage::None => None,
+        };
+        let Some(sql) = sql else { return Ok(None) };
+        self.connect().await?;
+        let Some(connection) = &mut self.catalogue else { return Ok(None) };
+        let answer = match connection.query("reading a row under its new key", &sql).await {
+            Ok(answer) => answer,
+            Err(fault) if fault.fate() == Fate::Retry => {
+                self.catalogue = None;
+                return Err(fault.at_table(table));
+            }
+            Err(fault) => {
+                tracing::warn!(table, %fault, "a row cannot be read under its new key");
+                return Ok(None);
+            }
+        };
+        let reread = Reread::of(row, columns, &answer)?;
+        if reread.is_none() {
+            tracing::warn!(table, "a row is not there any more under the key that it was given");
+        }
+        Ok(reread)
     }
 
     /// The number of columns of a version.

@@ -13,8 +13,8 @@ use tidegate::config::Secret;
 use tidegate::sources::postgres::connection::ReplicationStream;
 use tidegate::sources::postgres::key_rules::KeyRules;
 use tidegate::sources::postgres::{
-    ConnectionSettings, MessageFilter, PublicationAutocreate, Settings, SnapshotMode, SslMode,
-    TableFilter,
+    ConnectionSettings, KeyChangeToast, MessageFilter, PublicationAutocreate, Settings,
+    SnapshotMode, SslMode, TableFilter, ToastMode,
 };
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, NoTls};
@@ -121,6 +121,9 @@ fn source_settings(connection: &ConnectionSettings, slot: &str, publication: &st
         publish_via_partition_root: false,
         snapshot_mode: SnapshotMode::Initial,
         tables: TableFilter::default(),
+        toast: ToastMode::Backfill,
+        key_change_toast: KeyChangeToast::Sentinel,
+        hstore: KeyValueMode::Json,
         key_rules: KeyRules::default(),
         status_interval: Duration::from_secs(10),
         slot_max_retries: 0,

@@ -24,7 +24,8 @@ async fn read(
     let mut reader = session.read_table(table).await?;
     let mut rows = Vec::new();
     while let Some(row) = reader.next_row().await? {
-        let image = RowImage { bytes: row.bytes, before: None, after: Some(row.cells) };
+        let image =
+            RowImage { bytes: row.bytes, before: None, after: Some(row.cells), reread: &[] };
         let text = |cell: &Cell| {
             image.raw(*cell).map(|bytes| String::from_utf8(bytes.to_vec()).expect("text"))
         };

@@ -36,7 +36,8 @@ pub struct Row {
 }
 
 impl Row {
-    fn parse(body: &[u8]) -> Option<Self> {
+    /// Reads the body of a `DataRow` message.
+    pub(in crate::sources::postgres) fn parse(body: &[u8]) -> Option<Self> {
         let mut rest = Body(body);
         let count = rest.u16()?;
         // Each cell takes four bytes at least, so the count cannot make us allocate in vain.

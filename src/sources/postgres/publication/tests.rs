@@ -6,7 +6,8 @@ use super::*;
 use crate::config::Secret;
 use crate::sources::postgres::key_rules::KeyRules;
 use crate::sources::postgres::{
-    ConnectionSettings, MessageFilter, SnapshotMode, SslMode, TableFilter,
+    ConnectionSettings, KeyChangeToast, MessageFilter, SnapshotMode, SslMode, TableFilter,
+    ToastMode,
 };
 
 fn settings(mode: PublicationAutocreate, via_root: bool) -> Settings {
@@ -34,6 +35,9 @@ fn settings(mode: PublicationAutocreate, via_root: bool) -> Settings {
         publish_via_partition_root: via_root,
         snapshot_mode: SnapshotMode::Initial,
         tables: TableFilter::default(),
+        toast: ToastMode::Backfill,
+        key_change_toast: KeyChangeToast::Sentinel,
+        hstore: KeyValueMode::Json,
         key_rules: KeyRules::default(),
         status_interval: limit,
         slot_max_retries: 0,

@@ -16,6 +16,7 @@
 mod catalogue;
 mod resolve;
 mod type_name;
+mod vector;
 mod declared;
 
 mod scan;

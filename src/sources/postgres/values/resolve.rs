@@ -17,8 +17,9 @@ use super::numbers::{
 use super::temporal::{
     DateCell, IntervalCell, TimeCell, TimeTzCell, TimestampCell, TimestampTzCell,
 };
-use super::text::{BitsCell, ByteaCell, PointCell, TextCell, UuidCell};
+use super::text::{BitsCell, ByteaCell, GeometryCell, PointCell, TextCell, UuidCell};
 use super::type_name::{numeric_limits, type_name};
+use super::vector::{HalfVectorCell, VectorCell};
 use crate::change::{CellParser, ColumnType, NativeType};
 
 /// Domains over domains are followed so far; the server's own stack ends before.
@@ -146,11 +147,12 @@ impl Mapping<'_> {
         mapped.unwrap_or_else(|| Mapped::opaque(opaque_name(facts, typmod, self.catalogue)))
     }
 
-    /// A list of one level; an array whose elements are arrays (by way of a domain) stays text.
+    /// A list of one level; an array whose elements are arrays (by way of a domain) or vectors stays
+    /// text.
     fn array(&self, element_oid: u32, delimiter: u8, typmod: i32, depth: u8) -> Option<Mapped> {
         let element =
             self.below(element_oid, depth, |element, depth| self.of(element, typmod, 0, depth))?;
-        if matches!(element.kind, ColumnType::Array(_)) {
+        if matches!(element.kind, ColumnType::Array(_) | ColumnType::Vector { .. }) {
             return None;
         }
         Some(Mapped {
@@ -176,7 +178,7 @@ impl Mapping<'_> {
 fn opaque_name(facts: &TypeFacts, typmod: i32, catalogue: &TypeCatalogue) -> String {
     let known = matches!(
         facts.name.as_str(),
-        "geometry" | "geography" | "vector" | "halfvec" | "sparsevec" | "lquery" | "ltxtquery"
+        "sparsevec" | "lquery" | "ltxtquery"
     );
     if known && facts.kind == TypeKind::Base {
         facts.name.clone()
@@ -227,7 +229,11 @@ fn built_in(name: &str, typmod: i32) -> Option<Mapped> {
 /// Extensions' base types that have a neutral type.
 fn extension(name: &str) -> Option<Mapped> {
     Some(match name {
-        "hstore" => Mapped::new(ColumnType::KeyValueJson, HstoreCell),
+        "hstore" => Mapped::new(ColumnType::KeyValues, HstoreCell),
+        "geometry" => Mapped::new(ColumnType::Geometry { geodetic: false }, GeometryCell),
+        "geography" => Mapped::new(ColumnType::Geometry { geodetic: true }, GeometryCell),
+        "vector" => Mapped::new(ColumnType::Vector { half: false }, VectorCell),
+        "halfvec" => Mapped::new(ColumnType::Vector { half: true }, HalfVectorCell),
         "ltree" => Mapped::new(ColumnType::LabelTree, TextCell),
         "citext" | "isbn" | "isbn13" | "issn" | "issn13" | "ismn" | "ismn13" | "ean13" | "upc" => {
             Mapped::new(ColumnType::Text, TextCell)

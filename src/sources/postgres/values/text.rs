@@ -37,6 +37,30 @@ parsers! {
         }
         std::str::from_utf8(raw).ok().map(Scalar::Text)
     };
+    /// PostGIS' `geometry` and `geography`: extended well-known binary in hexadecimal digits. Its
+    /// head is the byte order, the kind with flags, and (under [`HAS_SRID`]) the reference system.
+    GeometryCell "geometry" "well-known binary in hexadecimal digits" |raw| {
+        let wkb = ByteText::Hex(raw);
+        if !raw.len().is_multiple_of(2) || hex_digits(raw) != raw.len() {
+            return None;
+        }
+        let word = |start: usize| {
+            let mut bytes = [0; 4];
+            for (offset, byte) in bytes.iter_mut().enumerate() {
+                *byte = wkb.at(start + offset)?;
+            }
+            match wkb.at(0)? {
+                0 => Some(u32::from_be_bytes(bytes)),
+                1 => Some(u32::from_le_bytes(bytes)),
+                _ => None,
+            }
+        };
+        let srid = match word(1)? & HAS_SRID {
+            0 => None,
+            _ => Some(word(5)?.cast_signed()),
+        };
+        Some(Scalar::Geometry { wkb, srid })
+    };
     /// `point`.
     PointCell "point" "two numbers in parentheses" |raw| {
         let mut scan = Scan::new(raw);
@@ -49,6 +73,9 @@ parsers! {
         Some(Scalar::Point { x, y })
     };
 }
+
+/// PostGIS' flag in a geometry's kind (`liblwgeom`, `WKBSRIDFLAG`).
+const HAS_SRID: u32 = 0x2000_0000;
 
 /// Counts without leaving early, which the compiler turns into steps over many bytes at once.
 fn hex_digits(raw: &[u8]) -> usize {

@@ -1,0 +1,10 @@
+create table plain (id int primary key, v int, doc text);
+create table whole (id int primary key, v int, doc text);
+create table long_key (k text primary key, v int);
+alter table plain alter doc set storage external;
+alter table whole alter doc set storage external;
+alter table long_key alter k set storage external;
+alter table whole replica identity full;
+insert into plain values (1, 1, repeat('p', 9000));
+insert into whole values (1, 1, repeat('w', 9000));
+insert into long_key values (repeat('k', 2300), 1);
