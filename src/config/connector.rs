@@ -28,8 +28,8 @@ use crate::kafka::{
     BoundarySettings, ClientKind, ClientProperties, KafkaSettings, transactional_id,
 };
 use crate::plan::{
-    BeforeUnsent, BinaryMode, DecimalMode, Extensions, IntervalMode, KeyValueMode, NameAdjustment, Operation,
-    Placeholder, PlanSettings, TimeMode, ValueModes,
+    BeforeUnsent, BinaryMode, DecimalMode, Extensions, IntervalMode, KeyValueMode, NameAdjustment,
+    Operation, Placeholder, PlanSettings, TimeMode, ValueModes,
 };
 use crate::sources::{self, Heartbeats, SourceClass, SourceSettings};
 

@@ -6,8 +6,8 @@ use super::testing::{TestParser, column};
 use super::{Converter, Converters, DecimalFormat, HeaderConverter, Place, TableWriter};
 use crate::change::{BeforeImage, Column, ColumnType, TableId, TableVersion};
 use crate::plan::{
-    BeforeUnsent, BinaryMode, DecimalMode, IntervalMode, PlanSettings, SourceBlock, SourceField,
-    TablePlan, TimeMode,
+    BeforeUnsent, BinaryMode, DecimalMode, IntervalMode, KeyValueMode, PlanSettings, SourceBlock,
+    SourceField, TablePlan, TimeMode,
 };
 use crate::record::{Field, Kind, Render, Schema, TopicId};
 
@@ -45,12 +45,15 @@ fn types() -> Vec<ColumnType> {
         ColumnType::ZonedTimestamp { precision: 6 },
         ColumnType::Interval,
         ColumnType::Point,
-        ColumnType::KeyValueJson,
+        ColumnType::KeyValues,
+        ColumnType::Geometry { geodetic: false },
+        ColumnType::Geometry { geodetic: true },
         ColumnType::Opaque { type_name: "box".to_owned() },
     ];
     let arrays: Vec<_> =
         scalars.iter().map(|element| ColumnType::Array(Box::new(element.clone()))).collect();
-    scalars.into_iter().chain(arrays).collect()
+    let vectors = [false, true].map(|half| ColumnType::Vector { half });
+    scalars.into_iter().chain(arrays).chain(vectors).collect()
 }
 
 fn version() -> TableVersion {
@@ -121,6 +124,8 @@ fn every_type_compiles_in_every_mode() {
         (settings.values.interval, settings.values.binary) = (interval, binary);
         check(&settings);
     }
+    settings.values.key_values = KeyValueMode::Map;
+    check(&settings);
     settings.before_unsent = BeforeUnsent::Fill;
     check(&settings);
 }

@@ -71,11 +71,25 @@ pub(super) fn published_columns(
     version: &TableVersion,
     settings: &PlanSettings,
 ) -> Result<Vec<PublishedColumn>, Fault> {
-    let mut taken = HashMap::new();
     let mut published = Vec::with_capacity(version.columns.len());
     for column in &version.columns {
         let name = settings.field_names.field_name(&column.name);
-        if let Some(other) = taken.insert(name.clone(), column.name.as_str()) {
+        published.push(published_column(name, column, version, settings));
+    }
+    settings.columns.apply(version, &mut published)?;
+    check_names(version, &published)?;
+    Ok(published)
+}
+
+/// No two columns that are published, be it in the key only, may have the same name.
+fn check_names(version: &TableVersion, published: &[PublishedColumn]) -> Result<(), Fault> {
+    let mut taken = HashMap::new();
+    for (index, (column, published)) in version.columns.iter().zip(published).enumerate() {
+        if !published.is_shown && !version.key.contains(&index) {
+            continue;
+        }
+        let name = published.name.as_str();
+        if let Some(other) = taken.insert(name, column.name.as_str()) {
             return Err(Code::SchemaIllegalName
                 .fault(format!("columns '{other}' and '{}' both become '{name}'", column.name))
                 .at_column(column.name.as_str())
@@ -84,10 +98,8 @@ pub(super) fn published_columns(
                      avro_unicode.",
                 ));
         }
-        published.push(published_column(name, column, version, settings));
     }
-    settings.columns.apply(version, &mut published)?;
-    Ok(published)
+    Ok(())
 }
 
 fn published_column(
@@ -107,7 +119,11 @@ fn published_column(
         None
     });
     let filling = default.clone().or_else(|| zero(&column.kind, &render));
-    let schema = schema.optional_if(column.nullable).default_value(default);
+    let mut schema = schema.optional_if(column.nullable).default_value(default);
+    // A type that is documented itself, as structures are, stays one and the same everywhere.
+    if settings.comments && schema.doc.is_none() {
+        schema.doc.clone_from(&column.comment);
+    }
     let marker = settings.values.placeholder.marker(&render);
     let schema = Arc::new(schema);
     PublishedColumn {

@@ -40,6 +40,8 @@ pub(super) struct Parts<'a> {
     /// Indexes of the columns that are known in every image of the row before; `None`: `before` has
     /// the type of the row itself.
     pub(super) always_known: Option<&'a [usize]>,
+    /// What is said of the table.
+    pub(super) doc: Option<&'a str>,
     /// The source block.
     pub(super) source: Shape,
 }
@@ -47,10 +49,11 @@ pub(super) struct Parts<'a> {
 impl Envelope {
     /// Builds the schemas.
     pub(super) fn build(parts: Parts<'_>) -> Self {
-        let Parts { topic, names, columns, always_known, source } = parts;
+        let Parts { topic, names, columns, always_known, doc, source } = parts;
         let row = |suffix: &str, fields: Vec<Field>| {
             let name = names.schema_name(&format!("{topic}.{suffix}"));
-            Arc::new(Schema::new(Kind::Struct(fields)).named(name, None).optional())
+            let schema = Schema::new(Kind::Struct(fields)).named(name, None).optional();
+            Arc::new(schema.doc(doc.map(str::to_owned)))
         };
         let shown = || columns.iter().enumerate().filter(|(_, column)| column.is_shown);
         let after = row("Value", shown().map(|(_, column)| column.field()).collect());

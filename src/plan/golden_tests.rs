@@ -218,7 +218,7 @@ fn large_values_of_every_type() {
         column("jb", ColumnType::Json),
         column("js", ColumnType::Json),
         column("xm", ColumnType::Xml),
-        column("hs", ColumnType::KeyValueJson),
+        column("hs", ColumnType::KeyValues),
         column("ct", ColumnType::Text),
         column("bp", ColumnType::Text),
         column("nu", ColumnType::VariableDecimal),

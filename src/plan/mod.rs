@@ -56,8 +56,8 @@ pub use notices::{
 };
 pub use placeholder::Placeholder;
 pub use settings::{
-    BeforeUnsent, BinaryMode, DecimalMode, Extensions, Incomplete, IncompleteRows, IntervalMode, KeyValueMode,
-    Operation, OperationSet, PlanSettings, TimeMode, ValueModes,
+    BeforeUnsent, BinaryMode, DecimalMode, Extensions, Incomplete, IncompleteRows, IntervalMode,
+    KeyValueMode, Operation, OperationSet, PlanSettings, TimeMode, ValueModes,
 };
 pub use source_block::{SourceBlock, SourceField};
 pub use topics::{table_topic, topic_collisions};

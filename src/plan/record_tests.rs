@@ -7,7 +7,8 @@ use super::{
 use crate::change::{BeforeImage, ChangeKind, ColumnType, TableVersion};
 use crate::error::Code;
 use crate::record::{
-    Expression, Guard, HeaderShape, HeaderValue, Leaf, Literal, Node, RecordShape, Shape, Unsent,
+    Expression, Guard, HeaderShape, HeaderValue, Leaf, Literal, Node, RecordShape, Schema, Shape,
+    Unsent,
 };
 
 /// `id` is key and identity; the others differ in what can stand for them.
@@ -449,4 +450,26 @@ fn a_default_that_cannot_be_shown_is_left_out() {
     );
     let plan = plan(version);
     assert_eq!(value_schema(&plan).fields()[1].schema.fields()[1].schema.default, None);
+}
+
+#[test]
+fn comments_are_documentation_where_that_is_asked_for() {
+    let mut version = item();
+    version.comment = Some("an item".to_owned());
+    version.columns[0].comment = Some("its number".to_owned());
+    version.columns[1].comment = Some("its text".to_owned());
+    let documented = plan_with(version.clone(), |s| s.comments = true);
+    let docs = |schema: &Schema| {
+        let fields = schema.fields().iter();
+        let mut docs = vec![schema.doc.clone()];
+        docs.extend(fields.map(|field| field.schema.doc.clone()));
+        docs.into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>()
+    };
+    let value = value_schema(&documented);
+    for image in value.fields().iter().take(2) {
+        assert_eq!(docs(&image.schema)[..3], ["an item", "its number", "its text"]);
+    }
+    let key = &documented.kinds[ChangeKind::Create as usize][0].key.as_ref().unwrap().schema;
+    assert_eq!(docs(key), ["", "its number"]);
+    assert_eq!(value_schema(&plan(version)), value_schema(&plan(item())));
 }

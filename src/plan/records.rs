@@ -49,6 +49,7 @@ pub(super) fn compile(
         names: settings.schema_names,
         columns: &columns,
         always_known: (settings.before_unsent == BeforeUnsent::Null).then_some(&version.key[..]),
+        doc: version.comment.as_deref().filter(|_| settings.comments),
         source: source.shape(&version.table)?,
     });
     let compiler = Compiler {

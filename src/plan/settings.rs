@@ -154,6 +154,7 @@ impl Default for ValueModes {
             time: TimeMode::Adaptive,
             interval: IntervalMode::Numeric,
             binary: BinaryMode::Bytes,
+            key_values: KeyValueMode::Json,
             money_fraction_digits: 2,
             placeholder: Placeholder::default(),
         }

@@ -1,12 +1,14 @@
 //! Every type under every mode that touches it: schema, marker and zero, one line per case.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
-use super::settings::{BinaryMode, DecimalMode, IntervalMode, TimeMode, ValueModes};
+use super::settings::{BinaryMode, DecimalMode, IntervalMode, KeyValueMode, TimeMode, ValueModes};
 use super::testing::connect_json;
 use super::types::{PublishedType, published_type, zero};
 use crate::change::ColumnType;
-use crate::record::{Kind, Literal, Schema};
+use crate::record::{Kind, Literal, Render, Schema};
 
 fn types_of(kind: &ColumnType, modes: &ValueModes) -> (Value, PublishedType) {
     let published = published_type(kind, modes);
@@ -85,7 +87,7 @@ fn types_without_a_mode() {
     check(&ColumnType::Uuid, named("string", "io.debezium.data.Uuid"));
     check(&ColumnType::LabelTree, named("string", "io.debezium.data.Ltree"));
     check(&ColumnType::TextSearchVector, named("string", "io.debezium.data.Tsvector"));
-    check(&ColumnType::KeyValueJson, named("string", "io.debezium.data.Json"));
+    check(&ColumnType::KeyValues, named("string", "io.debezium.data.Json"));
     check(&ColumnType::ZonedTime, named("string", "io.debezium.time.ZonedTime"));
     check(
         &ColumnType::ZonedTimestamp { precision: 3 },
@@ -253,11 +255,43 @@ fn zeros_are_those_that_debezium_fills_in() {
     check_zero(&ColumnType::Money, zero_bytes());
     check_zero(&ColumnType::Json, text(""));
     check_zero(&ColumnType::Uuid, text(""));
-    check_zero(&ColumnType::KeyValueJson, text("{}"));
+    check_zero(&ColumnType::KeyValues, text("{}"));
+    check_zero(&ColumnType::Vector { half: true }, Literal::Array(Vec::new()));
+    let empty = Literal::Bytes(vec![1, 7, 0, 0, 0, 0, 0, 0, 0]);
+    let geometry = Literal::Struct(vec![empty, Literal::Null]);
+    check_zero(&ColumnType::Geometry { geodetic: false }, geometry);
     check_zero(&ColumnType::Bytes, Literal::Bytes(Vec::new()));
     check_zero(&ColumnType::Bits { length: Some(9) }, Literal::Bytes(Vec::new()));
     check_zero(&ColumnType::Bits { length: Some(1) }, Literal::Boolean(false));
     check_zero(&ColumnType::ZonedTimestamp { precision: 6 }, text("1970-01-01T00:00:00Z"));
     check_zero(&ColumnType::ZonedTime, text("00:00:00Z"));
     check_zero(&ColumnType::Array(Box::new(ColumnType::Int32)), Literal::Array(Vec::new()));
+}
+
+#[test]
+fn key_value_pairs_can_be_a_map() {
+    let modes = ValueModes { key_values: KeyValueMode::Map, ..ValueModes::default() };
+    let map = published_type(&ColumnType::KeyValues, &modes);
+    let expect = Kind::Map(Arc::new(Schema::new(Kind::String).optional()));
+    assert_eq!((map.schema, map.render), (Schema::new(expect), Render::TextMap));
+}
+
+#[test]
+fn geometries_and_vectors_have_the_names_of_debezium() {
+    let schema = |kind| published_type(&kind, &ValueModes::default()).schema;
+    for (geodetic, name) in [(false, "Geometry"), (true, "Geography")] {
+        let geometry = schema(ColumnType::Geometry { geodetic });
+        assert_eq!(geometry.name, Some(format!("io.debezium.data.geometry.{name}")));
+        assert_eq!((geometry.version, geometry.doc.as_deref()), (Some(1), Some(name)));
+        let fields: Vec<_> =
+            geometry.fields().iter().map(|f| (f.name.as_str(), f.schema.optional)).collect();
+        assert_eq!(fields, [("wkb", false), ("srid", true)]);
+    }
+    for (half, name, kind) in
+        [(false, "DoubleVector", Kind::Float64), (true, "FloatVector", Kind::Float32)]
+    {
+        let vector = schema(ColumnType::Vector { half });
+        assert_eq!(vector.kind, Kind::Array(Arc::new(Schema::new(kind))));
+        assert_eq!(vector.name, Some(format!("io.debezium.data.{name}")));
+    }
 }

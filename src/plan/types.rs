@@ -7,9 +7,7 @@
 use std::sync::Arc;
 
 use super::literal::literal_of;
-use super::settings::{
-    BinaryMode, DecimalMode, IntervalMode, KeyValueMode, TimeMode, ValueModes,
-};
+use super::settings::{BinaryMode, DecimalMode, IntervalMode, KeyValueMode, TimeMode, ValueModes};
 use crate::change::{
     Bits, ByteText, Column, ColumnDefault, ColumnType, Decimal, DecimalText, Instant, Interval,
     IntervalParts, Scalar, ValueError,
@@ -335,7 +333,9 @@ pub(super) fn zero(kind: &ColumnType, render: &Render) -> Option<Literal> {
         ColumnType::Geometry { .. } => {
             Scalar::Geometry { wkb: ByteText::Raw(EMPTY_GEOMETRY), srid: None }
         }
-        ColumnType::Vector { .. } | ColumnType::Array(_) => return Some(Literal::Array(Vec::new())),
+        ColumnType::Vector { .. } | ColumnType::Array(_) => {
+            return Some(Literal::Array(Vec::new()));
+        }
         ColumnType::Text
         | ColumnType::Json
         | ColumnType::Xml

@@ -101,6 +101,18 @@ impl Primitive for Spelled {
         write!(self.0, "]{count}").unwrap();
         assert!(mark <= self.0.len());
     }
+    fn begin_map(&mut self) -> usize {
+        self.0.push('<');
+        self.0.len()
+    }
+    fn entry(&mut self, index: usize, key: &str, presence: Presence) {
+        write!(self.0, "{index}{key}=").unwrap();
+        self.presence(presence);
+    }
+    fn end_map(&mut self, mark: usize, count: usize) {
+        write!(self.0, ">{count}").unwrap();
+        assert!(mark <= self.0.len());
+    }
 }
 
 fn spell(scalar: Scalar<'_>, how: &Render) -> Result<String, ValueError> {
@@ -547,4 +559,34 @@ proptest! {
         }
         spell(Scalar::ZonedTime { micros: days, offset_seconds: zone }, &Render::ZonedTime).ok();
     }
+}
+
+#[derive(Debug)]
+struct Pairs;
+
+impl crate::change::KeyValueReader for Pairs {
+    fn visit(&self, raw: &[u8], each: &mut crate::change::EachPair<'_>) -> Result<(), ValueError> {
+        if !raw.is_empty() {
+            each("a", Some("1"))?;
+            each("b", None)?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn key_value_pairs_are_a_map_or_a_document() {
+    let pairs = |raw| Scalar::KeyValues(crate::change::KeyValues { raw, reader: &Pairs });
+    check(pairs(b"x"), &Render::TextMap, "<0a=?'1'1b=null>2");
+    check(pairs(b""), &Render::TextMap, "<>0");
+    check(pairs(b"x"), &Render::JsonObject, r#"'{"a":"1","b":null}'"#);
+    check_refused(pairs(b"x"), &Render::Text, "no such value");
+}
+
+#[test]
+fn geometries_are_their_binary_form_and_their_reference_system() {
+    let geometry = |srid| Scalar::Geometry { wkb: ByteText::Hex(b"01ff"), srid };
+    check(geometry(Some(4326)), &Render::Geometry, "{0wkb:x'01ff'1srid:?4326}");
+    check(geometry(None), &Render::Geometry, "{0wkb:x'01ff'1srid:null}");
+    check_refused(geometry(None), &Render::Bytes, "no such value");
 }

@@ -10,6 +10,7 @@ mod snapshot;
 use std::time::Duration;
 
 use tidegate::config::Secret;
+use tidegate::plan::KeyValueMode;
 use tidegate::sources::postgres::connection::ReplicationStream;
 use tidegate::sources::postgres::key_rules::KeyRules;
 use tidegate::sources::postgres::{

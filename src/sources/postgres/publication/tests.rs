@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::config::Secret;
+use crate::plan::KeyValueMode;
 use crate::sources::postgres::key_rules::KeyRules;
 use crate::sources::postgres::{
     ConnectionSettings, KeyChangeToast, MessageFilter, SnapshotMode, SslMode, TableFilter,

@@ -46,11 +46,8 @@ parsers! {
         integer(raw).filter(|&value| u32::try_from(value).is_ok()).map(Scalar::Int)
     };
     /// `real`.
-    Float4Cell "real" "a number, NaN, Infinity or -Infinity" |raw| match raw {
-        b"NaN" => Some(Scalar::Float32(f32::NAN)),
-        b"Infinity" => Some(Scalar::Float32(f32::INFINITY)),
-        b"-Infinity" => Some(Scalar::Float32(f32::NEG_INFINITY)),
-        _ => float::<f32>(raw).filter(|value| value.is_finite()).map(Scalar::Float32),
+    Float4Cell "real" "a number, NaN, Infinity or -Infinity" |raw| {
+        float4(raw).map(Scalar::Float32)
     };
     /// `double precision`.
     Float8Cell "double precision" "a number, NaN, Infinity or -Infinity" |raw| {
@@ -88,6 +85,16 @@ pub(super) fn integer(raw: &[u8]) -> Option<i64> {
 /// A magnitude with its sign, if 64 bits hold it.
 fn signed(negative: bool, magnitude: u64) -> Option<i64> {
     if negative { 0_i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
+}
+
+/// A float, special values included.
+pub(super) fn float4(raw: &[u8]) -> Option<f32> {
+    match raw {
+        b"NaN" => Some(f32::NAN),
+        b"Infinity" => Some(f32::INFINITY),
+        b"-Infinity" => Some(f32::NEG_INFINITY),
+        _ => float::<f32>(raw).filter(|value| value.is_finite()),
+    }
 }
 
 /// A double, special values included.

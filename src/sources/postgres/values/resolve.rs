@@ -176,10 +176,7 @@ impl Mapping<'_> {
 /// The name under which a type without neutral type goes on: that of well-known extensions' types
 /// without the schema that somebody happened to install them in.
 fn opaque_name(facts: &TypeFacts, typmod: i32, catalogue: &TypeCatalogue) -> String {
-    let known = matches!(
-        facts.name.as_str(),
-        "sparsevec" | "lquery" | "ltxtquery"
-    );
+    let known = matches!(facts.name.as_str(), "sparsevec" | "lquery" | "ltxtquery");
     if known && facts.kind == TypeKind::Base {
         facts.name.clone()
     } else {

@@ -106,6 +106,7 @@ fn show(scalar: Scalar<'_>, out: &mut String) -> Result<(), ValueError> {
             })?;
             write!(out, "]")
         }
+        Scalar::Geometry { wkb, srid } => write!(out, "{} bytes, {srid:?}", wkb.len()),
         Scalar::KeyValues(pairs) => return pairs.write_json(&mut |piece| out.push_str(piece)),
     };
     written.unwrap();
@@ -602,7 +603,7 @@ fn no_type_is_dropped() {
     ] {
         resolves(oid, -1, 0, name, &opaque(name));
     }
-    resolves(GEOMETRY, 9, 0, "public.geometry", &opaque("geometry"));
+    resolves(GEOMETRY, 9, 0, "public.geometry", &ColumnType::Geometry { geodetic: false });
     resolves(ADDRS, -1, 1, "public.addr[]", &list(opaque("public.addr")));
     resolves(1020, -1, 1, "box[]", &list(opaque("box")));
     resolves(90_999, -1, 0, "type 90999", &opaque("type 90999"));
@@ -610,8 +611,8 @@ fn no_type_is_dropped() {
 
 #[test]
 fn extensions_are_told_by_name() {
-    resolves(HSTORE, -1, 0, "public.hstore", &ColumnType::KeyValueJson);
-    resolves(HSTORES, -1, 1, "public.hstore[]", &list(ColumnType::KeyValueJson));
+    resolves(HSTORE, -1, 0, "public.hstore", &ColumnType::KeyValues);
+    resolves(HSTORES, -1, 1, "public.hstore[]", &list(ColumnType::KeyValues));
     resolves(CITEXT, -1, 0, "public.citext", &ColumnType::Text);
     resolves(LTREE, -1, 0, "public.ltree", &ColumnType::LabelTree);
     resolves(ISBN, -1, 0, "public.isbn", &ColumnType::Text);
@@ -628,6 +629,12 @@ fn a_type_that_is_gone_is_what_the_stream_says_of_it() {
     assert_eq!(told("", "_int4"), ("integer[]".to_owned(), list(ColumnType::Int32)));
     assert_eq!(told("public", "int4"), ("public.int4".to_owned(), opaque("public.int4")));
     assert_eq!(told("public", "citext"), ("public.citext".to_owned(), ColumnType::Text));
+    let vector = |half| ColumnType::Vector { half };
+    assert_eq!(told("app", "vector"), ("app.vector".to_owned(), vector(false)));
+    assert_eq!(told("app", "halfvec"), ("app.halfvec".to_owned(), vector(true)));
+    assert_eq!(told("app", "sparsevec"), ("app.sparsevec".to_owned(), opaque("sparsevec")));
+    let globe = ColumnType::Geometry { geodetic: true };
+    assert_eq!(told("app", "geography"), ("app.geography".to_owned(), globe));
     assert_eq!(told("app", "mood"), ("app.mood".to_owned(), opaque("app.mood")));
 }
 
@@ -644,4 +651,38 @@ fn unlisted_labels_are_found() {
     assert_eq!(label(MOODS, "{sad,happy,glad}").as_deref(), Some("happy"));
     assert_eq!(label(MOODS, "{sad"), None);
     assert!(resolve(25, -1, None, &catalogue, None).labels.is_none());
+}
+
+/// Reads a value of an extension's type, told by name.
+fn told(name: &str, raw: &str) -> Option<String> {
+    let wire = Some(WireType { namespace: "public", name });
+    let column = resolve(90_999, -1, None, &TypeCatalogue::new(), wire);
+    read(&column, raw.as_bytes()).ok()
+}
+
+#[track_caller]
+fn check_told(name: &str, raw: &str, expect: Option<&str>) {
+    assert_eq!(told(name, raw).as_deref(), expect, "{name} {raw}");
+}
+
+#[test]
+fn vectors_are_lists_of_numbers() {
+    check_told("vector", "[1,2.5,-3e-05]", Some("[1.0, 2.5, -3e-5]"));
+    check_told("vector", "[0.1]", Some("[0.1]"));
+    check_told("halfvec", "[1,65504]", Some("[1.0f, 65504.0f]"));
+    for malformed in ["", "[", "[1", "[1,]", "[,1]", "[1]x", "[a]", "{1}", "[1 ,2]"] {
+        check_told("vector", malformed, None);
+        check_told("halfvec", malformed, None);
+    }
+}
+
+#[test]
+fn geometries_tell_their_reference_system() {
+    let point = "000000000000F03F0000000000000040";
+    check_told("geometry", &format!("0101000000{point}"), Some("21 bytes, None"));
+    check_told("geometry", &format!("0101000020E6100000{point}"), Some("25 bytes, Some(4326)"));
+    check_told("geography", &format!("0020000001000010E6{point}"), Some("25 bytes, Some(4326)"));
+    for malformed in ["", "01", "0101000", "0101000020E610", "0201000000", "zz01000000"] {
+        check_told("geometry", malformed, None);
+    }
 }
