@@ -258,7 +258,6 @@ fn plan(values: &mut Values<'_>, uses_avro: bool) -> PlanSettings {
     PlanSettings {
         columns,
         notices,
-        comments: values.flag(&envelope::COMMENTS),
         skip_unchanged: values.flag(&envelope::SKIP_UNCHANGED),
         topic_delimiter: values.text(&envelope::TOPIC_DELIMITER),
         values: value_modes(values),
@@ -291,6 +290,7 @@ fn value_modes(values: &Values<'_>) -> ValueModes {
         binary: BinaryMode::from_word(&word(&envelope::BINARY_MODE)).unwrap_or(BinaryMode::Bytes),
         money_fraction_digits: values.number(&envelope::MONEY_DIGITS),
         key_values: KeyValueMode::Json,
+        comments: values.flag(&envelope::COMMENTS),
         placeholder: Placeholder::parse(&values.text(&envelope::UNAVAILABLE_PLACEHOLDER))
             .unwrap_or_default(),
     }

@@ -121,7 +121,7 @@ fn published_column(
     let filling = default.clone().or_else(|| zero(&column.kind, &render));
     let mut schema = schema.optional_if(column.nullable).default_value(default);
     // A type that is documented itself, as structures are, stays one and the same everywhere.
-    if settings.comments && schema.doc.is_none() {
+    if settings.values.comments && schema.doc.is_none() {
         schema.doc.clone_from(&column.comment);
     }
     let marker = settings.values.placeholder.marker(&render);

@@ -458,7 +458,7 @@ fn comments_are_documentation_where_that_is_asked_for() {
     version.comment = Some("an item".to_owned());
     version.columns[0].comment = Some("its number".to_owned());
     version.columns[1].comment = Some("its text".to_owned());
-    let documented = plan_with(version.clone(), |s| s.comments = true);
+    let documented = plan_with(version.clone(), |s| s.values.comments = true);
     let docs = |schema: &Schema| {
         let fields = schema.fields().iter();
         let mut docs = vec![schema.doc.clone()];

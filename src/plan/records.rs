@@ -49,7 +49,7 @@ pub(super) fn compile(
         names: settings.schema_names,
         columns: &columns,
         always_known: (settings.before_unsent == BeforeUnsent::Null).then_some(&version.key[..]),
-        doc: version.comment.as_deref().filter(|_| settings.comments),
+        doc: version.comment.as_deref().filter(|_| settings.values.comments),
         source: source.shape(&version.table)?,
     });
     let compiler = Compiler {

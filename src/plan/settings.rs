@@ -29,8 +29,6 @@ pub struct PlanSettings {
     pub tombstones_on_delete: bool,
     /// `skipped.operations`.
     pub skipped: OperationSet,
-    /// `include.schema.comments`: comments of tables and columns are their schemas' documentation.
-    pub comments: bool,
     /// `skip.messages.without.change`: updates that change no published column, where the source
     /// sends the whole row before.
     pub skip_unchanged: bool,
@@ -63,6 +61,8 @@ pub struct ValueModes {
     pub key_values: KeyValueMode,
     /// `money.fraction.digits`.
     pub money_fraction_digits: u8,
+    /// `include.schema.comments`: comments of tables and columns are their schemas' documentation.
+    pub comments: bool,
     /// `unavailable.value.placeholder`.
     pub placeholder: Placeholder,
 }
@@ -78,7 +78,6 @@ impl PlanSettings {
             field_names: NameAdjustment::None,
             tombstones_on_delete: true,
             skipped: OperationSet::default(),
-            comments: false,
             skip_unchanged: false,
             before_unsent: BeforeUnsent::Null,
             incomplete: IncompleteRows::default(),
@@ -133,7 +132,7 @@ impl PlanSettings {
         hash.text(self.field_names.as_str());
         hash.number(self.tombstones_on_delete.into());
         hash.number(self.skipped.0.into());
-        hash.number(self.comments.into());
+        hash.number(self.values.comments.into());
         hash.text(self.before_unsent.as_str());
         self.incomplete.fingerprint(&mut hash);
         hash.text(self.extensions.as_str());
@@ -156,6 +155,7 @@ impl Default for ValueModes {
             binary: BinaryMode::Bytes,
             key_values: KeyValueMode::Json,
             money_fraction_digits: 2,
+            comments: false,
             placeholder: Placeholder::default(),
         }
     }
@@ -427,7 +427,7 @@ mod tests {
             |s| s.values.interval = IntervalMode::String,
             |s| s.values.binary = BinaryMode::Hex,
             |s| s.values.key_values = KeyValueMode::Map,
-            |s| s.comments = true,
+            |s| s.values.comments = true,
             |s| s.values.money_fraction_digits = 3,
             |s| s.values.placeholder = Placeholder::parse("gone").unwrap(),
             |s| s.schema_names = NameAdjustment::Avro,

@@ -82,6 +82,22 @@ pub(super) fn published_type(kind: &ColumnType, modes: &ValueModes) -> Published
                 named("io.debezium.time.Interval", Kind::String, Render::IsoInterval)
             }
         },
+        ColumnType::Point
+        | ColumnType::KeyValues
+        | ColumnType::Geometry { .. }
+        | ColumnType::Vector { .. }
+        | ColumnType::Array(_) => composite(kind, modes),
+    }
+}
+
+/// What consists of parts.
+fn composite(kind: &ColumnType, modes: &ValueModes) -> PublishedType {
+    let plain = |kind, render| PublishedType { schema: Schema::new(kind), render };
+    let named = |name: &str, kind, render| PublishedType {
+        schema: Schema::new(kind).named(name, Some(1)),
+        render,
+    };
+    match kind {
         ColumnType::Point => PublishedType { schema: point_schema(), render: Render::Point },
         ColumnType::KeyValues => match modes.key_values {
             KeyValueMode::Json => named("io.debezium.data.Json", Kind::String, Render::JsonObject),
@@ -107,6 +123,7 @@ pub(super) fn published_type(kind: &ColumnType, modes: &ValueModes) -> Published
             let items = Arc::new(schema.optional());
             plain(Kind::Array(items), Render::Array { element: Box::new(render), optional: true })
         }
+        _ => PublishedType { schema: text_schema(kind), render: Render::Text },
     }
 }
 

@@ -10,7 +10,7 @@ mod hiding;
 mod octets;
 mod temporal;
 
-use crate::change::{Bits, ByteText, Scalar, ValueError};
+use crate::change::{Bits, ByteText, KeyValues, Scalar, Sequence, ValueError};
 
 pub use hiding::{HashAlgorithm, HashInput, Hiding, SaltedHash};
 
@@ -236,16 +236,7 @@ pub fn render<P: Primitive>(
             _ => return Err(mismatch("a point")),
         },
         Scalar::Sequence(sequence) => match how {
-            Render::Array { element, optional } => {
-                let mark = out.begin_array();
-                let mut count = 0;
-                sequence.visit(&mut |scalar| {
-                    item(scalar, count, (element, *optional), out)?;
-                    count += 1;
-                    Ok(())
-                })?;
-                out.end_array(mark, count);
-            }
+            Render::Array { element, optional } => array(sequence, (element, *optional), out)?,
             _ => return Err(mismatch("an array")),
         },
         Scalar::KeyValues(pairs) => match how {
@@ -254,22 +245,7 @@ pub fn render<P: Primitive>(
                 pairs.write_json(&mut |piece| out.piece(piece))?;
                 out.end_text(mark);
             }
-            Render::TextMap => {
-                let mark = out.begin_map();
-                let mut count = 0;
-                pairs.visit(&mut |key, value| {
-                    match value {
-                        None => out.entry(count, key, Presence::Null),
-                        Some(value) => {
-                            out.entry(count, key, Presence::Present);
-                            out.text(value);
-                        }
-                    }
-                    count += 1;
-                    Ok(())
-                })?;
-                out.end_map(mark, count);
-            }
+            Render::TextMap => text_map(pairs, out)?,
             _ => return Err(mismatch("key-value pairs")),
         },
         Scalar::Geometry { wkb, srid } => match how {
@@ -277,6 +253,40 @@ pub fn render<P: Primitive>(
             _ => return Err(mismatch("a geometry")),
         },
     }
+    Ok(())
+}
+
+fn array<P: Primitive>(
+    sequence: Sequence<'_>,
+    element: (&Render, bool),
+    out: &mut P,
+) -> Result<(), ValueError> {
+    let mark = out.begin_array();
+    let mut count = 0;
+    sequence.visit(&mut |scalar| {
+        item(scalar, count, element, out)?;
+        count += 1;
+        Ok(())
+    })?;
+    out.end_array(mark, count);
+    Ok(())
+}
+
+fn text_map(pairs: KeyValues<'_>, out: &mut impl Primitive) -> Result<(), ValueError> {
+    let mark = out.begin_map();
+    let mut count = 0;
+    pairs.visit(&mut |key, value| {
+        match value {
+            None => out.entry(count, key, Presence::Null),
+            Some(value) => {
+                out.entry(count, key, Presence::Present);
+                out.text(value);
+            }
+        }
+        count += 1;
+        Ok(())
+    })?;
+    out.end_map(mark, count);
     Ok(())
 }
 
