@@ -564,8 +564,8 @@ proptest! {
 #[derive(Debug)]
 struct Pairs;
 
-impl crate::change::KeyValueReader for Pairs {
-    fn visit(&self, raw: &[u8], each: &mut crate::change::EachPair<'_>) -> Result<(), ValueError> {
+impl KeyValueReader for Pairs {
+    fn visit(&self, raw: &[u8], each: &mut EachPair<'_>) -> Result<(), ValueError> {
         if !raw.is_empty() {
             each("a", Some("1"))?;
             each("b", None)?;
@@ -576,7 +576,7 @@ impl crate::change::KeyValueReader for Pairs {
 
 #[test]
 fn key_value_pairs_are_a_map_or_a_document() {
-    let pairs = |raw| Scalar::KeyValues(crate::change::KeyValues { raw, reader: &Pairs });
+    let pairs = |raw| Scalar::KeyValues(KeyValues { raw, reader: &Pairs });
     check(pairs(b"x"), &Render::TextMap, "<0a=?'1'1b=null>2");
     check(pairs(b""), &Render::TextMap, "<>0");
     check(pairs(b"x"), &Render::JsonObject, r#"'{"a":"1","b":null}'"#);
