@@ -50,6 +50,7 @@ test: ## all tests that must pass: hermetic, with services, scenarios on the old
 	cargo build
 	PG=14 integration/run --where-the-server-matters
 	PG=18 integration/run
+	PYTHONPATH=integration $(PARITY) recorded
 
 test-full: test ## and the other servers, and the long scenarios
 	PG=14 integration/run
