@@ -176,6 +176,27 @@ codes! {
     ImageInconsistent "IMAGE-INCONSISTENT" Halt
         "A row image contradicts the relation's replica identity (a partition whose identity differs from its root's)."
         "Give every partition the identity of the root: ALTER TABLE <leaf> REPLICA IDENTITY FULL.";
+    FilterUnsupported "FILTER-UNSUPPORTED-PREDICATE" Halt
+        "A row filter holds something that cannot be evaluated exactly as the source database does."
+        "Write the predicate with comparisons of columns and constants; docs/filters.md has what is understood.";
+    FilterUnknownTable "FILTER-UNKNOWN-TABLE" Halt
+        "A row filter names a table that is not captured under that name."
+        "Correct the name in row.filter.<schema.table>, or capture the table.";
+    FilterBeforeImage "FILTER-BEFORE-IMAGE" Halt
+        "A row filter reads a column that the row before a change does not have, so that it cannot be known whether the row was published."
+        "ALTER TABLE … REPLICA IDENTITY FULL, on the table and each of its partitions.";
+    FilterAfterImage "FILTER-AFTER-IMAGE" Halt
+        "A row filter reads a column that the row after a change does not have (unchanged, stored out of line and not sent)."
+        "ALTER TABLE … REPLICA IDENTITY FULL, on the table and each of its partitions.";
+    FilterChanged "FILTER-CHANGED" Halt
+        "The row filter of a table is another one than that by which its rows were published so far."
+        "Restore the filter, or apply the new one: PUT /connectors/{name}/row-filters with {\"mode\": \"from_now\"}.";
+    FilterDisagreement "FILTER-DISAGREEMENT" Halt
+        "The source database let a row through that does not fulfil the table's row filter here."
+        "Please report it with the predicate, the columns' types and the row's key; a table altered during a snapshot can be the cause.";
+    FilterPushdownDrift "FILTER-PUSHDOWN-DRIFT" Halt
+        "The publication's row filter is not the configured one, or let a row through that the configured one refuses."
+        "Restore the publication's filter as the message says, or set row.filter.pushdown=none on a publication without filters.";
     ValueEncoding "VALUE-ENCODING" Halt
         "A text value is not valid UTF-8."
         "Repair the value at the source, or exclude the column.";

@@ -17,6 +17,7 @@ pub mod worker;
 
 pub mod sources;
 pub mod change;
+pub mod filter;
 pub mod stage;
 pub mod plan;
 pub mod record;

@@ -21,7 +21,7 @@ fn main() {
     if let [name, format, rows] = arguments.as_slice() {
         let workload = WORKLOADS.into_iter().find(|it| it.name == name).expect("a workload");
         let (_, written) = formats.into_iter().find(|it| it.0 == format).expect("avro or json");
-        let outcome = run(written, &frames(workload, rows.parse().unwrap()));
+        let outcome = run(workload, written, &frames(workload, rows.parse().unwrap()));
         println!("{outcome:?}");
         return;
     }
@@ -33,7 +33,7 @@ fn main() {
         for (name, written) in formats {
             let took = (0..5).map(|_| {
                 let began = Instant::now();
-                let outcome = run(written, &frames);
+                let outcome = run(workload, written, &frames);
                 (began.elapsed(), outcome.bytes)
             });
             let (took, bytes) = took.min().expect("five runs");

@@ -30,6 +30,10 @@ pub(crate) struct Workload {
     identity: u8,
     columns: fn() -> Vec<Column>,
     row: fn(usize) -> Row,
+    /// The table's row filter.
+    filter: Option<&'static str>,
+    /// How many of its rows become records: all, or none.
+    pub(crate) is_published: bool,
 }
 
 /// A column: whether it belongs to the identity, its name, its type's number and modifier.
@@ -47,46 +51,93 @@ enum Cell {
 }
 
 /// All of them.
-pub(crate) const WORKLOADS: [Workload; 8] = [
-    Workload { name: "insert-5", identity: b'd', columns: narrow, row: |n| insert(narrow_row(n)) },
-    Workload { name: "insert-30", identity: b'd', columns: wide, row: |n| insert(wide_row(n)) },
+pub(crate) const WORKLOADS: [Workload; 10] = [
+    Workload {
+        name: "insert-5",
+        identity: b'd',
+        columns: narrow,
+        row: |n| insert(narrow_row(n)),
+        filter: None,
+        is_published: true,
+    },
+    Workload {
+        name: "insert-30",
+        identity: b'd',
+        columns: wide,
+        row: |n| insert(wide_row(n)),
+        filter: None,
+        is_published: true,
+    },
     Workload {
         name: "update-key",
         identity: b'd',
         columns: narrow,
         row: |n| (b'U', None, narrow_row(n)),
+        filter: None,
+        is_published: true,
     },
     Workload {
         name: "key-change",
         identity: b'd',
         columns: narrow,
         row: |n| (b'U', Some((b'K', key_only(narrow_row(n + 1)))), narrow_row(n)),
+        filter: None,
+        is_published: true,
     },
     Workload {
         name: "update-full",
         identity: b'f',
         columns: wide,
         row: |n| (b'U', Some((b'O', wide_row(n + 1))), wide_row(n)),
+        filter: None,
+        is_published: true,
     },
     Workload {
         name: "delete",
         identity: b'd',
         columns: narrow,
         row: |n| (b'D', Some((b'K', key_only(narrow_row(n)))), Vec::new()),
+        filter: None,
+        is_published: true,
     },
     Workload {
         name: "insert-10kb",
         identity: b'd',
         columns: large,
         row: |n| insert(large_row(n, 320)),
+        filter: None,
+        is_published: true,
     },
     Workload {
         name: "unchanged-10kb",
         identity: b'd',
         columns: large,
         row: |n| (b'U', None, vec![text(n), text(n % 7), Cell::Unchanged]),
+        filter: None,
+        is_published: true,
+    },
+    Workload {
+        name: "rejected",
+        identity: b'f',
+        columns: wide,
+        row: |n| (b'U', Some((b'O', wide_row(n + 1))), wide_row(n)),
+        filter: Some(FILTER_NONE),
+        is_published: false,
+    },
+    Workload {
+        name: "let-through",
+        identity: b'f',
+        columns: wide,
+        row: |n| (b'U', Some((b'O', wide_row(n + 1))), wide_row(n)),
+        filter: Some(FILTER_ALL),
+        is_published: true,
     },
 ];
+
+/// The rows are those of `update-full`: what these cost is to be compared with it.
+const FILTER_ALL: &str = "c01 BETWEEN 0 AND 1000 AND c09 > 0 AND c14 > '2000-01-01'";
+const FILTER_NONE: &str = "c14 > '2000-01-01' AND c09 > 0 AND c01 IN (-1, -2, -3)";
+
 
 fn insert(cells: Vec<Cell>) -> Row {
     (b'I', None, cells)
@@ -341,7 +392,7 @@ impl Services for Outside {
     }
 }
 
-fn connector(written: Written) -> TypedConnector {
+fn connector(written: Written, filter: Option<&str>) -> TypedConnector {
     let converter = match written {
         Written::Avro => "AvroConverter",
         Written::Json => "JsonConverter",
@@ -362,6 +413,7 @@ fn connector(written: Written) -> TypedConnector {
         ("value.converter.schemas.enable", "false"),
     ]
     .into_iter()
+    .chain(filter.map(|text| ("row.filter.public.t", text)))
     .filter(|(key, _)| !key.contains("registry") || written == Written::Avro)
     .filter(|(key, _)| !key.contains("enable") || written == Written::Json)
     .map(|(key, value)| (key.to_owned(), Some(value.to_owned())))
@@ -391,8 +443,8 @@ pub(crate) fn reads(frames: &[Vec<u8>]) -> impl Iterator<Item = &[Vec<u8>]> {
 
 /// The whole path from frames to hand-over. Batches come back as the publisher gives them back.
 #[inline(never)]
-pub(crate) fn run(written: Written, frames: &[Vec<u8>]) -> Outcome {
-    let connector = connector(written);
+pub(crate) fn run(workload: Workload, written: Written, frames: &[Vec<u8>]) -> Outcome {
+    let connector = connector(written, workload.filter);
     let SourceSettings::Postgres(source) = connector.source.clone();
     let settings = StageSettings {
         source: connector.source.block(&connector.plan.topic_prefix),

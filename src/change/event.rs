@@ -20,19 +20,26 @@ pub enum ChangeKind {
     Delete,
     /// All rows of the table went at once.
     Truncate,
+    /// A row changed so that it is published now and was not before: a create. Its image before
+    /// is not shown.
+    MovedIn,
+    /// A row changed so that it is not published any more: a delete. Its image after is not shown.
+    MovedOut,
     /// An application wrote a message into the log; no row changed.
     Message,
 }
 
 impl ChangeKind {
     /// All kinds, in the order of their discriminants.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Read,
         Self::Create,
         Self::Update,
         Self::KeyChange,
         Self::Delete,
         Self::Truncate,
+        Self::MovedIn,
+        Self::MovedOut,
         Self::Message,
     ];
 }

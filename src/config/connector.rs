@@ -191,6 +191,7 @@ fn read(values: &mut Values<'_>, class: &SourceClass, worker: &WorkerConfig) -> 
     let mut plan = plan(values, uses_avro);
     let source = (class.parse)(values, &name);
     source.shape(&mut plan);
+    plan.rows_move = source.rows_move();
     if let Err(fault) = plan.check() {
         values.fault(&envelope::ENVELOPE_EXTENSIONS, fault.message());
     }

@@ -250,6 +250,23 @@ impl Standalone {
         self.runtime.reset_offset(&config).await.map_err(HerderError::Store)
     }
 
+    /// Takes the configured row filters for those by which the connector's tables are published
+    /// from its offset on. Answers how many tables have another one now.
+    ///
+    /// # Errors
+    /// There is none of that name, it is not stopped, or Kafka refuses.
+    pub async fn adopt_filters(&self, name: &str) -> Result<usize, HerderError> {
+        let _guard = self.changing.lock().await;
+        let (target, config) = self.with(name, |entry| (entry.target, entry.config.clone()))?;
+        if target != Target::Stopped {
+            return Err(HerderError::BadRequest(format!(
+                "Connectors must be in the STOPPED state before a row filter can be applied; \
+                 stop it first: PUT /connectors/{name}/stop"
+            )));
+        }
+        self.runtime.adopt_filters(&config).await.map_err(HerderError::Store)
+    }
+
     /// The topics to which the connector has written since the worker began, or since the last
     /// reset; none for a connector that is not there.
     pub fn topics(&self, name: &str) -> Vec<Arc<str>> {

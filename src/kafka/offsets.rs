@@ -115,6 +115,33 @@ pub async fn reset(settings: &KafkaSettings) -> Result<(), Fault> {
     .await
 }
 
+/// Rewrites states of a connector's tables while no task of it runs. Fences off a task that may
+/// still run. Without an offset nothing is rewritten: everything begins anew then.
+///
+/// # Errors
+/// The cluster does not answer or refuses, or a state cannot be rewritten; then none is.
+pub async fn restate(
+    settings: &KafkaSettings,
+    rewrite: impl FnOnce(&[TableState]) -> Result<Vec<TableState>, Fault> + Send + 'static,
+) -> Result<usize, Fault> {
+    let place = StoragePlace::ensure(settings, &Topics::connect(settings).await?).await?;
+    let settings = settings.clone();
+    blocking(move || {
+        let mut transactions = take_over(&settings, &place)?;
+        let stored = load(&settings, &place)?;
+        let Some(offset) = stored.offset else { return Ok(0) };
+        let states = rewrite(&stored.states)?;
+        if states.is_empty() {
+            return Ok(0);
+        }
+        transactions.begin()?;
+        transactions.produce_states(&states)?;
+        transactions.commit(&offset)?;
+        Ok(states.len())
+    })
+    .await
+}
+
 /// Reads a connector's offset beside a task that may be running.
 ///
 /// # Errors

@@ -1,11 +1,13 @@
 //! What a stage counts.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::definitions::{BYTES, CHANGES};
 use super::numbers::{Counter, Gauge, Histogram};
 use crate::change::{Cell, ChangeKind, Event};
+use crate::filter::Verdict;
 
 /// Counts of a stage, of all attempts of its task.
 #[derive(Debug)]
@@ -68,6 +70,10 @@ pub struct TableMetrics {
     unavailable: Counter,
     /// Records with markers that no earlier record of their key resolves.
     pub unmergeable: Counter,
+    /// What a row filter has said, in the order of [`TableMetrics::VERDICTS`].
+    verdicts: [Counter; 5],
+    /// The table has one.
+    is_filtered: AtomicBool,
 }
 
 impl TableMetrics {
@@ -84,6 +90,45 @@ impl TableMetrics {
                 self.unavailable.add_as_only_writer(unavailable as u64);
             }
         }
+    }
+
+    /// What becomes of a change by its table's row filter, and the names of their counts.
+    pub(super) const VERDICTS: [&str; 5] = ["in", "out", "moved_in", "moved_out", "stopped"];
+
+    /// The table has a row filter.
+    pub fn set_filtered(&self) {
+        self.is_filtered.store(true, Ordering::Relaxed);
+    }
+
+    /// Counts what a row filter said of a change.
+    pub fn count_verdict(&self, verdict: Verdict) {
+        let index = match verdict {
+            Verdict::Publish => 0,
+            Verdict::LeaveOut => 1,
+            Verdict::MovedIn => 2,
+            Verdict::MovedOut => 3,
+        };
+        self.count_verdict_at(index);
+    }
+
+    /// Counts a change that a row filter could not decide.
+    pub fn count_stopped(&self) {
+        self.count_verdict_at(4);
+    }
+
+    fn count_verdict_at(&self, index: usize) {
+        if let Some(counter) = self.verdicts.get(index) {
+            counter.add_as_only_writer(1);
+        }
+    }
+
+    /// What its row filter has said, if it has one.
+    pub fn verdicts(&self) -> Option<[(&'static str, u64); 5]> {
+        let counts = std::array::from_fn(|index| {
+            let name = Self::VERDICTS.get(index).copied().unwrap_or_default();
+            (name, self.verdicts.get(index).map_or(0, Counter::get))
+        });
+        self.is_filtered.load(Ordering::Relaxed).then_some(counts)
     }
 
     /// Changes of a kind.

@@ -110,6 +110,10 @@ impl TaskMetrics {
             let labels = [connector, task, &schema, &name];
             out.add_count(&m::UNAVAILABLE, &labels, table.unavailable());
             out.add_count(&m::UNMERGEABLE, &labels, table.unmergeable.get());
+            for (verdict, count) in table.verdicts().into_iter().flatten() {
+                let labels = [connector, task, &schema, &name, verdict];
+                out.add_count(&m::FILTERED, &labels, count);
+            }
         }
         out.add_count(&m::POLLED, &labels, stage.records.get());
         out.add(&m::STAGED, &labels, stage.staged_bytes.get() as f64);
@@ -183,11 +187,13 @@ impl TaskMetrics {
             };
             tables.iter().map(|(_, table)| of_table(table)).sum()
         };
-        use ChangeKind::{Create, Delete, KeyChange, Message, Read, Truncate, Update};
-        let all = [Create, Update, KeyChange, Delete, Truncate, Message];
+        use ChangeKind::{
+            Create, Delete, KeyChange, Message, MovedIn, MovedOut, Read, Truncate, Update,
+        };
+        let all = [Create, Update, KeyChange, Delete, Truncate, MovedIn, MovedOut, Message];
         out.add_count(&m::SEEN, &labels, sum(&all));
         out.add_count(&m::CREATES_SEEN, &labels, sum(&[Create]));
-        out.add_count(&m::UPDATES_SEEN, &labels, sum(&[Update, KeyChange]));
+        out.add_count(&m::UPDATES_SEEN, &labels, sum(&[Update, KeyChange, MovedIn, MovedOut]));
         out.add_count(&m::DELETES_SEEN, &labels, sum(&[Delete]));
         out.add_count(&m::TRANSACTIONS_SEEN, &labels, self.stage.transaction_changes.count());
         out.add_count(&m::SEEN, &self.labels("snapshot"), sum(&[Read]));
@@ -221,6 +227,8 @@ const fn kind_name(kind: ChangeKind) -> &'static str {
         ChangeKind::KeyChange => "key_change",
         ChangeKind::Delete => "delete",
         ChangeKind::Truncate => "truncate",
+        ChangeKind::MovedIn => "moved_in",
+        ChangeKind::MovedOut => "moved_out",
         ChangeKind::Message => "message",
     }
 }

@@ -22,6 +22,12 @@ const UNAVAILABLE: &str = "__tidegate.unavailable";
 const UNMERGEABLE: &str = "__tidegate.unmergeable";
 /// Columns whose value is that of the row as it was when the record was made.
 const RESELECTED: &str = "__tidegate.reselected";
+/// Why the record is what it is: the row moved over the border of its table's filter.
+const SCOPE: &str = "__tidegate.scope";
+/// It is published now.
+pub(super) const MOVED_IN: &str = "moved_in";
+/// It is not any more.
+pub(super) const MOVED_OUT: &str = "moved_out";
 /// On the delete of a key change: the key that the row has now.
 pub(super) const NEW_KEY: &str = "__debezium.newkey";
 /// On the create of a key change: the key that the row had.
@@ -64,6 +70,14 @@ impl<'a> Headers<'a> {
             epoch,
             position: &source.position_header,
         }
+    }
+
+    /// A record that says that its row moved.
+    pub(super) fn scoped(&self, mut record: RecordShape, scope: &str) -> RecordShape {
+        if self.extensions == Extensions::Headers {
+            record.headers.push(always(SCOPE, HeaderValue::Constant(scope.to_owned())));
+        }
+        record
     }
 
     /// The headers of one record. `other_key` is the link of a key change.

@@ -6,6 +6,8 @@
 //! | update | `u` |
 //! | key change | `d` of the old key, tombstone, `c` of the new key |
 //! | delete | `d`, tombstone |
+//! | moved in | `c`, its whole row sent |
+//! | moved out | `d`, tombstone |
 //! | truncate | `t` with a null key |
 //!
 //! Knows no database. **Invariants:** a record has a null key only if the table has none (or it is
@@ -17,7 +19,7 @@ use std::sync::Arc;
 use super::TablePlan;
 use super::columns::{PublishedColumn, published_columns};
 use super::envelope::{Envelope, Parts, transaction_place};
-use super::headers::{Headers, NEW_KEY, OLD_KEY, Unknown};
+use super::headers::{Headers, MOVED_IN, MOVED_OUT, NEW_KEY, OLD_KEY, Unknown};
 use super::key::RecordKey;
 use super::settings::{BeforeUnsent, Incomplete, Operation, PlanSettings};
 use super::source_block::SourceBlock;
@@ -32,6 +34,7 @@ const SNAPSHOT_ROW: &str = "a row of a snapshot";
 const IDENTITY: &str = "the identity of the row before the change";
 const FULL_IMAGE: &str = "a full image of the row before the change";
 const NO_ROOM: &str = "a column whose type has no value left to mark it with";
+const MOVED: &str = "a create of a row that came into the filter";
 
 /// Compiles a table version.
 pub(super) fn compile(
@@ -124,9 +127,10 @@ impl Compiler<'_> {
     fn records(&self, kind: ChangeKind) -> Vec<RecordShape> {
         let operation = match kind {
             ChangeKind::Read => None,
-            ChangeKind::Create => Some(Operation::Create),
+            // By the letter that a reader sees.
+            ChangeKind::Create | ChangeKind::MovedIn => Some(Operation::Create),
             ChangeKind::Update | ChangeKind::KeyChange => Some(Operation::Update),
-            ChangeKind::Delete => Some(Operation::Delete),
+            ChangeKind::Delete | ChangeKind::MovedOut => Some(Operation::Delete),
             ChangeKind::Truncate => Some(Operation::Truncate),
             // A table has none; they have a plan of their own.
             ChangeKind::Message => return Vec::new(),
@@ -135,6 +139,13 @@ impl Compiler<'_> {
             return Vec::new();
         }
         match kind {
+            ChangeKind::MovedIn | ChangeKind::MovedOut if !self.settings.rows_move => Vec::new(),
+            ChangeKind::MovedIn => vec![self.moved_in()],
+            ChangeKind::MovedOut => self
+                .delete(None)
+                .into_iter()
+                .map(|record| self.headers.scoped(record, MOVED_OUT))
+                .collect(),
             ChangeKind::Read => vec![self.read()],
             ChangeKind::Create => vec![self.create(None)],
             ChangeKind::Update => vec![self.update()],
@@ -162,6 +173,19 @@ impl Compiler<'_> {
             headers: self.headers.of(None, &Unknown::default()),
             guard: Guard::Always,
         }
+    }
+
+    /// The first record of its key, to which nothing before it can be added: complete or refused.
+    fn moved_in(&self) -> RecordShape {
+        let after = self.copies(&self.envelope.after, Leaf::After, |_, _| Unsent::Refuse(MOVED));
+        let record = RecordShape {
+            topic: self.topic(),
+            key: self.key_shape(Leaf::After),
+            value: Some(self.envelope.shape("c", None, Some(after), self.block(0))),
+            headers: self.headers.of(None, &Unknown::default()),
+            guard: Guard::Always,
+        };
+        self.headers.scoped(record, MOVED_IN)
     }
 
     fn create(&self, old_key: Option<(&str, Shape)>) -> RecordShape {

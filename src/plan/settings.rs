@@ -44,6 +44,8 @@ pub struct PlanSettings {
     pub transforms: Vec<Step>,
     /// What is told of transactions, heartbeats and the connector itself.
     pub notices: NoticeSettings,
+    /// Rows can move into and out of what is published: a table has a filter.
+    pub rows_move: bool,
 }
 
 /// How values look.
@@ -85,6 +87,7 @@ impl PlanSettings {
             columns: ColumnRules::default(),
             transforms: Vec::new(),
             notices: NoticeSettings::default(),
+            rows_move: false,
         }
     }
 
@@ -96,6 +99,12 @@ impl PlanSettings {
     pub fn check(&self) -> Result<(), Fault> {
         if self.extensions != Extensions::None {
             return Ok(());
+        }
+        if self.rows_move {
+            return Err(Code::ConfigInvalid.fault(
+                "envelope.extensions=none leaves no place that says that a row moved into or out \
+                 of its table's filter; remove row.filter.<schema.table>",
+            ));
         }
         if self.incomplete.marks() {
             let remedy = self.incomplete.remedy;
@@ -142,6 +151,9 @@ impl PlanSettings {
         }
         if self.values.comments {
             hash.text("comments");
+        }
+        if self.rows_move {
+            hash.text("rows move");
         }
         self.columns.fingerprint(&mut hash);
         self.notices.fingerprint(&mut hash);
@@ -453,6 +465,7 @@ mod tests {
             |s| s.incomplete.rereads = true,
             |s| s.extensions = Extensions::None,
             |s| s.skip_unchanged = true,
+            |s| s.rows_move = true,
             |s| s.columns.exclude = Some(vec![regex::Regex::new("a").unwrap()]),
             |s| s.columns.include = Some(vec![regex::Regex::new("a").unwrap()]),
             |s| s.notices.transactions = true,

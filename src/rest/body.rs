@@ -69,6 +69,31 @@ pub(super) fn forgets_offsets(bytes: &[u8]) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// Reads `{"mode": "from_now"}`.
+pub(super) fn applies_filters(bytes: &[u8]) -> Result<(), ApiError> {
+    let mut body = object(bytes)?;
+    let mode = body.remove("mode");
+    if let Some(extra) = body.keys().next() {
+        return Err(malformed(format!("'{extra}' is not a member of this request (mode)")));
+    }
+    match mode.as_ref().and_then(Value::as_str) {
+        Some("from_now") => Ok(()),
+        Some("resnapshot") => Err(ApiError::bad_request(
+            Code::ConfigUnsupported
+                .fault(
+                    "'resnapshot' is not built yet: rows that left or entered by the new filter \
+                     are not looked for",
+                )
+                .hint(
+                    "Apply it with 'from_now', or delete the connector's offsets, so that \
+                     everything is read anew into new topics.",
+                )
+                .to_string(),
+        )),
+        _ => Err(malformed("'mode' must be \"from_now\"")),
+    }
+}
+
 fn parse_initial_state(word: &str) -> Result<Target, ApiError> {
     match word.to_ascii_uppercase().as_str() {
         "RUNNING" => Ok(Target::Started),

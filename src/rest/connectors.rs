@@ -176,6 +176,18 @@ pub(super) async fn patch_offsets(
     reset_offsets(State(api), Path(name)).await
 }
 
+/// `PUT /connectors/{name}/row-filters`: the configured row filters hold from the offset on.
+pub(super) async fn apply_filters(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    Content(bytes): Content,
+) -> Answer {
+    body::applies_filters(&bytes)?;
+    let tables = api.herder.adopt_filters(&name).await?;
+    let message = format!("The row filters of {tables} table(s) were applied");
+    Ok(answers::json(StatusCode::OK, &json!({ "message": message, "tables": tables })))
+}
+
 /// `GET /connectors/{name}/topics`.
 pub(super) async fn topics(State(api): State<Api>, Path(name): Path<String>) -> Answer {
     if !api.topic_tracking.enabled {

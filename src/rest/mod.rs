@@ -78,7 +78,7 @@ const PUT: &str = "PUT,OPTIONS";
 const POST: &str = "POST,OPTIONS";
 
 /// Every path with its methods.
-fn resources() -> [(&'static str, &'static str, MethodRouter<Api>); 21] {
+fn resources() -> [(&'static str, &'static str, MethodRouter<Api>); 22] {
     let config =
         get(connectors::config).put(connectors::put_config).patch(connectors::patch_config);
     let offsets =
@@ -98,6 +98,7 @@ fn resources() -> [(&'static str, &'static str, MethodRouter<Api>); 21] {
         ("/connectors/{name}/stop", PUT, put(connectors::stop)),
         ("/connectors/{name}/restart", POST, post(connectors::restart)),
         ("/connectors/{name}/offsets", "GET,HEAD,PATCH,DELETE,OPTIONS", offsets),
+        ("/connectors/{name}/row-filters", PUT, put(connectors::apply_filters)),
         ("/connectors/{name}/topics", GET, get(connectors::topics)),
         ("/connectors/{name}/topics/reset", PUT, put(connectors::reset_topics)),
         ("/connectors/{name}/tasks", GET, get(connectors::tasks)),

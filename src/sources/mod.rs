@@ -87,6 +87,23 @@ impl SourceSettings {
         }
     }
 
+    /// The states of those tables, remade, whose row filter is another one than the configured.
+    ///
+    /// # Errors
+    /// A state cannot be understood.
+    pub fn adopt_filters(&self, states: &[TableState]) -> Result<Vec<TableState>, Fault> {
+        match self {
+            Self::Postgres(settings) => postgres::adopt_filters(settings, states),
+        }
+    }
+
+    /// Whether rows can move into and out of what is published: a table has a row filter.
+    pub fn rows_move(&self) -> bool {
+        match self {
+            Self::Postgres(settings) => !settings.row_filters.is_empty(),
+        }
+    }
+
     /// The captured tables as they are now.
     ///
     /// # Errors

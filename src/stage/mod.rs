@@ -366,6 +366,16 @@ impl<S: Services> Stage<S> {
         written
     }
 
+    /// Keeps a table's state without a record, with the next position that is stored.
+    pub fn remember(&mut self, state: TableState) {
+        self.control.states.push(state);
+    }
+
+    /// What is counted.
+    pub fn metrics(&self) -> Arc<StageMetrics> {
+        Arc::clone(&self.settings.metrics)
+    }
+
     /// Encodes all records of a change. Waits only where one of them leads to a topic that none of
     /// the table's rows led to before.
     ///

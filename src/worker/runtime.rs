@@ -43,6 +43,13 @@ pub trait Runtime: Send + Sync + std::fmt::Debug + 'static {
     /// Forgets the connector's offset and table states, so that it begins anew.
     fn reset_offset<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Result<(), Fault>>;
 
+    /// Takes the configured row filters for those by which the connector's tables are published
+    /// from its offset on. Answers how many tables have another one now.
+    fn adopt_filters<'a>(
+        &'a self,
+        config: &'a ConnectorConfig,
+    ) -> BoxFuture<'a, Result<usize, Fault>>;
+
     /// Starts the connector's task, which notes the topics to which it has written.
     ///
     /// # Errors
@@ -208,6 +215,16 @@ impl Runtime for Worker {
 
     fn reset_offset<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Result<(), Fault>> {
         Box::pin(async move { offsets::reset(&self.parse(config)?.kafka).await })
+    }
+
+    fn adopt_filters<'a>(
+        &'a self,
+        config: &'a ConnectorConfig,
+    ) -> BoxFuture<'a, Result<usize, Fault>> {
+        Box::pin(async move {
+            let TypedConnector { kafka, source, .. } = self.parse(config)?;
+            offsets::restate(&kafka, move |states| source.adopt_filters(states)).await
+        })
     }
 
     fn start(

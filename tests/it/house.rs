@@ -10,14 +10,15 @@ use regex::Regex;
 const IMPORTS: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("change", &["error"]),
+    ("filter", &["change"]),
     ("record", &["error", "change"]),
     ("plan", &["error", "change", "record"]),
     ("convert", &["error", "change", "record", "plan"]),
-    ("observe", &["error", "change"]),
+    ("observe", &["error", "change", "filter"]),
     ("registry", &["error", "config", "observe"]),
     ("kafka", &["error", "config", "record", "observe"]),
     ("stage", &["error", "change", "record", "plan", "convert", "registry", "kafka", "observe"]),
-    ("sources", &["error", "config", "change", "record", "plan", "stage", "observe"]),
+    ("sources", &["error", "config", "change", "filter", "record", "plan", "stage", "observe"]),
     ("config", &["error", "observe", "plan", "convert", "registry", "kafka", "sources"]),
     (
         "worker",

@@ -124,6 +124,8 @@ impl Scribe<'_> {
             ChangeKind::KeyChange => "key change",
             ChangeKind::Delete => "delete",
             ChangeKind::Truncate => "truncate",
+            ChangeKind::MovedIn => "moved in",
+            ChangeKind::MovedOut => "moved out",
             ChangeKind::Message => "message",
         };
         let image = |cells| image(change.row, cells);

@@ -52,6 +52,13 @@ impl Runtime for Idle {
         Box::pin(async { Ok(()) })
     }
 
+    fn adopt_filters<'a>(
+        &'a self,
+        _: &'a ConnectorConfig,
+    ) -> BoxFuture<'a, Result<usize, Fault>> {
+        Box::pin(async { Ok(1) })
+    }
+
     fn start(
         &self,
         _: &str,
@@ -226,7 +233,15 @@ async fn a_connector_lives_through_connects_paths_with_connects_codes() {
         json!({"offsets": [{"partition": {"server": "p"}, "offset": {"lsn": 7}}]})
     );
     assert_eq!(server.send("DELETE", &offsets, "", "").await.status, 400);
+    let filters = format!("{path}/row-filters");
+    let json = "Content-Type: application/json\r\n";
+    let from_now = r#"{"mode": "from_now"}"#;
+    assert_eq!(server.send("PUT", &filters, json, from_now).await.status, 400);
     assert_eq!(server.send("PUT", &format!("{path}/stop"), "", "").await.status, 204);
+    assert_eq!(server.send("PUT", &filters, json, from_now).await.json()["tables"], json!(1));
+    for body in ["{}", r#"{"mode": "resnapshot"}"#, r#"{"mode": "from_now", "x": 1}"#] {
+        assert_eq!(server.send("PUT", &filters, json, body).await.status, 400, "{body}");
+    }
     assert_eq!(server.send("DELETE", &offsets, "", "").await.status, 200);
     let status = server.get(&format!("{path}/status")).await.json();
     assert_eq!((&status["connector"]["state"], &status["tasks"]), (&json!("STOPPED"), &json!([])));
@@ -423,6 +438,7 @@ async fn methods_of_a_resource_are_told() {
         ("/connectors/x/config", "get,head,options,patch,put"),
         ("/connectors/x/offsets", "delete,get,head,options,patch"),
         ("/connectors/x/restart", "options,post"),
+        ("/connectors/x/row-filters", "options,put"),
         ("/connectors/x/topics/reset", "options,put"),
         ("/admin/loggers/x", "get,head,options,put"),
     ] {

@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::connection::{Connection, Row};
 use super::relations::{RelationColumn, RelationDescriptor};
+use super::row_filter::TextOrder;
 use super::values::{TYPE_QUERY, TypeCatalogue, TypeRow, resolve};
 use super::wire::{RelationId, ReplicaIdentity};
 use crate::change::{Scalar, ValueError};
@@ -98,6 +99,9 @@ pub struct ColumnFacts {
     pub default: Option<String>,
     /// Its comment.
     pub comment: Option<String>,
+    /// How its texts compare.
+    #[serde(default)]
+    pub text_order: TextOrder,
 }
 
 /// The columns of an index that tells rows apart.
@@ -144,6 +148,15 @@ impl TableFacts {
     /// A column by its name.
     pub fn column(&self, name: &str) -> Option<&ColumnFacts> {
         self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// Takes over how texts compare now, for columns that are the same.
+    pub fn take_text_orders(&mut self, now: &Self) {
+        for column in &mut self.columns {
+            if let Some(now) = now.column(&column.name).filter(|now| now.attnum == column.attnum) {
+                column.text_order = now.text_order;
+            }
+        }
     }
 
     /// The columns that old rows are told by; `None`: all of them. Empty: there is no identity.
@@ -291,6 +304,17 @@ fn table_facts(row: &Row) -> Result<TableFacts, Fault> {
     })
 }
 
+/// Whether a collation (`l`) compares bytes. The default one is the database's. Columns of later
+/// versions' catalogues are reached through JSON.
+const C_ORDER: &str = "\
+    CASE l.collprovider \
+    WHEN 'd' THEN (SELECT CASE coalesce(to_jsonb(b)->>'datlocprovider', 'c') \
+        WHEN 'c' THEN b.datcollate IN ('C', 'POSIX') \
+        WHEN 'b' THEN to_jsonb(b)->>'datlocale' = 'C' ELSE false END \
+        FROM pg_database b WHERE b.datname = current_database()) \
+    WHEN 'c' THEN l.collcollate IN ('C', 'POSIX') \
+    ELSE false END";
+
 /// From version 18 on a NOT NULL constraint may be not valid yet: rows before it may have NULLs.
 fn column_query(list: &str) -> String {
     format!(
@@ -299,8 +323,11 @@ fn column_query(list: &str) -> String {
              AND k.contype = 'n' AND NOT k.convalidated AND k.conkey = ARRAY[a.attnum]), \
          a.attndims, a.attgenerated, \
          CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END, \
-         col_description(a.attrelid, a.attnum) \
+         col_description(a.attrelid, a.attnum), \
+         CASE WHEN l.oid IS NULL THEN 'u' WHEN NOT l.collisdeterministic THEN 'n' \
+              WHEN getdatabaseencoding() = 'UTF8' AND {C_ORDER} THEN 'c' ELSE 'l' END \
          FROM pg_attribute a \
+         LEFT JOIN pg_collation l ON l.oid = a.attcollation \
          LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
          WHERE a.attrelid = ANY ({list}) AND a.attnum > 0 AND NOT a.attisdropped \
          ORDER BY a.attrelid, a.attnum"
@@ -324,6 +351,12 @@ fn column_facts(row: &Row) -> Result<ColumnFacts, Fault> {
         generated,
         default: row.optional(8)?.map(str::to_owned),
         comment: row.optional(9)?.map(str::to_owned),
+        text_order: match row.text(10)? {
+            "c" => TextOrder::Bytewise,
+            "l" => TextOrder::Locale,
+            "n" => TextOrder::Loose,
+            _ => TextOrder::Unknown,
+        },
     })
 }
 
@@ -454,6 +487,7 @@ mod tests {
             generated,
             default: None,
             comment: None,
+            text_order: TextOrder::Unknown,
         };
         TableFacts {
             oid: 7,

@@ -22,6 +22,7 @@ use super::capture::{Selection, select};
 use super::catalogue::list_relations;
 use super::connection::{Connection, Purpose, ReplicationReader, StreamOptions};
 use super::decode::Decoder;
+use super::filter_check;
 use super::frames::frame_in;
 use super::heartbeat::Heart;
 use super::initial_snapshot::{self, SnapshotTask};
@@ -151,7 +152,7 @@ impl<'a, S: Services> Course<'a, S> {
             system: standing.system.system_id.to_string(),
             database: standing.system.database.clone(),
         };
-        let tables = Tables::new(Arc::clone(&settings), origin, &start.states)?;
+        let tables = Tables::new(Arc::clone(&settings), origin, &start.states, stage.metrics())?;
         let template = Offset {
             system_id: standing.system.system_id,
             timeline: standing.system.timeline,
@@ -159,7 +160,9 @@ impl<'a, S: Services> Course<'a, S> {
             nonce: nonce(),
             phase: Phase::Creating,
             inside: None,
-            settings_fingerprint: settings.messages.mix(stage.plan_settings().fingerprint()),
+            settings_fingerprint: settings
+                .row_filters
+                .mix(settings.messages.mix(stage.plan_settings().fingerprint())),
             publication_fingerprint: 0,
         };
         let Start { committed, heartbeats, stop, metrics, .. } = start;
@@ -188,6 +191,7 @@ impl<'a, S: Services> Course<'a, S> {
         let offset = match phase {
             Some(Phase::Streaming { end }) => {
                 self.resumed_at = Some(end);
+                self.tables.refuse_changed_filters()?;
                 self.publish(true).await?;
                 self.check_half_published(stored)?
             }
@@ -252,6 +256,8 @@ impl<'a, S: Services> Course<'a, S> {
             other => other,
         };
         combine(&preflight::check(&self.settings).await)?;
+        // nothing was published yet, or all of it is published anew
+        self.tables.adopt_filters(self.stage)?;
         let generated = self.publish(premade.is_some()).await?;
         let task = SnapshotTask {
             settings: &self.settings,
@@ -282,11 +288,13 @@ impl<'a, S: Services> Course<'a, S> {
         };
         self.refuse_gaps(&mut control, &selection, slot_exists).await?;
         let ensured = publication::ensure(&mut control, settings, &selection, slot_exists).await;
-        control.close().await;
         let ensured = match ensured {
             Ok(ensured) => ensured,
             Err(faults) => return combine(&faults).map(|()| false),
         };
+        let generated = ensured.facts.generated;
+        combine(&filter_check::check(&mut control, settings, &selection, generated).await?)?;
+        control.close().await;
         if slot_exists && !ensured.added.is_empty() {
             tracing::warn!(
                 publication = settings.publication_name,

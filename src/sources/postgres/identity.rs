@@ -132,6 +132,7 @@ pub fn check_leaf(root: &TableFacts, leaf: &TableFacts) -> Result<(), Fault> {
 mod tests {
     use super::*;
     use crate::sources::postgres::catalogue::{ColumnFacts, KeyFacts};
+    use crate::sources::postgres::row_filter::TextOrder;
 
     fn table(identity: ReplicaIdentity, primary_key: Option<(&[&str], bool)>) -> TableFacts {
         let column = |(name, generated): &(&str, Generated)| ColumnFacts {
@@ -144,6 +145,7 @@ mod tests {
             generated: *generated,
             default: None,
             comment: None,
+            text_order: TextOrder::Unknown,
         };
         let columns = [("a", Generated::No), ("b", Generated::No), ("s", Generated::Stored)];
         let key = |(columns, is_immediate): (&[&str], bool)| KeyFacts {

@@ -249,12 +249,14 @@ impl<S: Services> Reading<'_, S> {
         let names: Vec<String> =
             self.publishing.tables.column_names(index).into_iter().map(str::to_owned).collect();
         let columns: Vec<&str> = names.iter().map(String::as_str).collect();
+        let predicate = self.publishing.tables.predicate(index)?;
         let table = SnapshotTable {
             oid: facts.oid,
             namespace: &facts.namespace,
             name: &facts.name,
             columns: &columns,
             is_partitioned: facts.is_partitioned,
+            predicate: predicate.as_deref(),
             limit: self.row_limit,
         };
         tracing::info!(table = facts.qualified_name(), rows = facts.estimated_rows, "reading");
@@ -307,6 +309,8 @@ impl<S: Services> Reading<'_, S> {
             &pending.cells,
             (*position, *ordinal),
         );
+        // What the server has let through is judged once more, in the same words.
+        publishing.tables.confirm(&change)?;
         publishing.write(&change, 0, marker).await?;
         if publishing.stage.is_full() {
             self.commit().await?;

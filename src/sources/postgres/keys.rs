@@ -7,12 +7,13 @@ use std::path::PathBuf;
 
 use super::key_rules::KeyRules;
 use super::messages::MessageFilter;
+use super::row_filter::{Pushdown, RowFilters};
 use super::settings::{
     ConnectionSettings, KeyChangeToast, PublicationAutocreate, Settings, SnapshotMode, SslMode,
     TableFilter, ToastMode,
 };
 use crate::config::keys::keys;
-use crate::config::{Choice, KeyDef, Rejection, Rule, Table, Values};
+use crate::config::{Choice, ConfigFault, KeyDef, Rejection, Rule, Table, Values};
 use crate::error::Code;
 use crate::plan::KeyValueMode;
 
@@ -220,6 +221,15 @@ keys! {
         KEY_COLUMNS "message.key.columns" String () Medium
             "Other columns as record keys: <tables>:<column>,<column>;… with a regular expression for schema.table. They must be among what the source sends with deletes (the replica identity; everything under FULL)."
             Rule::Is(key_columns);
+        ROW_FILTER "row.filter.<schema.table>" String () Medium
+            "An SQL predicate over the columns of a table: only rows of which it is true are published, and a row that comes to fulfil it, or no longer does, is published as a create or a delete. See docs/filters.md."
+            Rule::NotBlank;
+        ROW_FILTER_PUSHDOWN "row.filter.pushdown" String ("none") Medium
+            "Who leaves rows out: the worker, or (from PostgreSQL 15 on) the server, by row filters of the publication, which the worker then holds against its own."
+            Rule::OneOf(&[
+                Choice::of("none"),
+                Choice::refused("publication", "filters of the publication are not built yet"),
+            ]);
     }
     no effect {}
     refused {
@@ -265,6 +275,11 @@ pub(crate) const fn blamed_key(code: Code) -> &'static str {
             TABLE_INCLUDE.name
         }
         Code::PublicationMissing | Code::PublicationChanged => PUBLICATION_NAME.name,
+        Code::FilterUnsupported
+        | Code::FilterUnknownTable
+        | Code::FilterBeforeImage
+        | Code::FilterAfterImage => ROW_FILTER.name,
+        Code::FilterPushdownDrift => ROW_FILTER_PUSHDOWN.name,
         Code::SlotMissing
         | Code::SlotMismatch
         | Code::SlotGap
@@ -318,6 +333,7 @@ pub fn parse(values: &mut Values<'_>, connector: &str) -> Settings {
             .optional(&KEY_COLUMNS)
             .and_then(|text| KeyRules::parse(text).ok())
             .unwrap_or_default(),
+        row_filters: row_filters(values),
         status_interval: values.millis(&STATUS_INTERVAL),
         slot_max_retries: values.number(&SLOT_MAX_RETRIES),
         slot_retry_delay: values.millis(&SLOT_RETRY_DELAY),
@@ -395,6 +411,28 @@ fn messages(values: &mut Values<'_>) -> MessageFilter {
         include: values.patterns(&MESSAGE_INCLUDE),
         exclude: values.patterns(&MESSAGE_EXCLUDE),
     }
+}
+
+fn row_filters(values: &mut Values<'_>) -> RowFilters {
+    let mut filters = RowFilters::default();
+    filters.pushdown = values.choice(
+        &ROW_FILTER_PUSHDOWN,
+        ("none", Pushdown::None),
+        &[("publication", Pushdown::Publication)],
+    );
+    let given: Vec<(String, String)> = values
+        .under(&ROW_FILTER)
+        .into_iter()
+        .filter(|(table, _)| *table != "pushdown")
+        .map(|(table, text)| (table.to_owned(), text.to_owned()))
+        .collect();
+    for (table, text) in given {
+        if let Err(fault) = filters.add(&table, &text) {
+            let key = format!("row.filter.{table}");
+            values.push_fault(ConfigFault::new(fault.code(), key, fault.message()));
+        }
+    }
+    filters
 }
 
 fn refuse_both(values: &mut Values<'_>, include: &'static KeyDef, exclude: &'static KeyDef) {

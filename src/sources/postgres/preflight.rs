@@ -8,6 +8,7 @@
 use super::capture::{Selection, select};
 use super::catalogue::list_relations;
 use super::connection::{Connection, Purpose, Row, identifier};
+use super::filter_check;
 use super::publication::{
     Change, accountable, check_coverage, check_definition, check_identities, plan, read_publication,
 };
@@ -316,6 +317,8 @@ impl Publishing<'_> {
         };
         let generated = facts.as_ref().is_some_and(|facts| facts.generated);
         faults.extend(check_identities(control, &accountable, generated).await?);
+        let (settings, selection) = (self.settings, self.selection);
+        faults.extend(filter_check::check(control, settings, selection, generated).await?);
         Ok(faults)
     }
 

@@ -184,6 +184,7 @@ impl<'a, S: Services> Publishing<'a, S> {
     }
 
     async fn complete_row(&mut self, change: RowChange<'_>) -> Result<(), Fault> {
+        let Some(change) = self.filter(change).await? else { return Ok(()) };
         if self.is_published(change.sequence) {
             return self.count_again(change.index, change.kind).await;
         }
@@ -204,6 +205,23 @@ impl<'a, S: Services> Publishing<'a, S> {
             return Ok(None);
         }
         self.tables.reselect(change.index, &change.row, columns).await
+    }
+
+    /// What a change is for those who see only rows of which the table's filter is true; `None`:
+    /// nothing.
+    async fn filter<'c>(
+        &mut self,
+        change: RowChange<'c>,
+    ) -> Result<Option<RowChange<'c>>, Fault> {
+        if !self.tables.is_filtered(change.index) {
+            return Ok(Some(change));
+        }
+        // A renamed label would be no label of the predicate's.
+        if self.tables.has_unknown_label(change.index, &change.row) {
+            self.tables.learn_labels(change.index, &change.row).await?;
+        }
+        let place = format_args!("{}, message {}", self.commit, change.sequence);
+        self.tables.filter(change).map_err(|fault| fault.at_position(place.to_string()))
     }
 
     async fn truncate(&mut self, truncate: TruncateOutput<'_>) -> Result<(), Fault> {

@@ -37,7 +37,7 @@ pub async fn replay<'f, S: Services>(
         settings_fingerprint: 0,
         publication_fingerprint: 0,
     };
-    let mut tables = Tables::offline(settings)?;
+    let mut tables = Tables::offline(settings, stage.metrics())?;
     let mut decoder = Decoder::new();
     let progress = Progress::default();
     let mut publishing = Publishing::resume(&mut stage, &mut tables, offset, Lsn::ZERO);

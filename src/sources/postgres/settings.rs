@@ -8,6 +8,7 @@ use regex::Regex;
 
 use super::key_rules::KeyRules;
 use super::messages::MessageFilter;
+use super::row_filter::RowFilters;
 use crate::config::Secret;
 use crate::plan::{Incomplete, IncompleteRows, KeyValueMode};
 use crate::sources::Trial;
@@ -39,6 +40,8 @@ pub struct Settings {
     pub hstore: KeyValueMode,
     /// `message.key.columns`.
     pub key_rules: KeyRules,
+    /// `row.filter.*`.
+    pub row_filters: RowFilters,
     /// `status.update.interval.ms`.
     pub status_interval: Duration,
     /// `slot.max.retries`: attempts to attach to a busy slot.

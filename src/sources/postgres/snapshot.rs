@@ -26,6 +26,8 @@ pub struct SnapshotTable<'a> {
     pub columns: &'a [&'a str],
     /// A partitioned table is read with its partitions; any other without what inherits from it.
     pub is_partitioned: bool,
+    /// Only rows of which this is true, as SQL.
+    pub predicate: Option<&'a str>,
     /// Not more rows than these.
     pub limit: Option<u64>,
 }
@@ -39,8 +41,9 @@ impl SnapshotTable<'_> {
         let columns: Vec<String> = self.columns.iter().map(|name| identifier(name)).collect();
         let only = if self.is_partitioned { "" } else { "ONLY " };
         let limit = self.limit.map(|limit| format!(" LIMIT {limit}")).unwrap_or_default();
+        let filter = self.predicate.map(|sql| format!(" WHERE {sql}")).unwrap_or_default();
         let (columns, table) = (columns.join(", "), self.qualified());
-        format!("COPY (SELECT {columns} FROM {only}{table}{limit}) TO STDOUT")
+        format!("COPY (SELECT {columns} FROM {only}{table}{filter}{limit}) TO STDOUT")
     }
 
     fn place(&self) -> String {
@@ -437,6 +440,7 @@ mod tests {
             name: "T\"x",
             columns: &["a", "b c"],
             is_partitioned: false,
+            predicate: None,
             limit: None,
         };
         assert_eq!(

@@ -41,6 +41,8 @@ pub(super) struct KnownVersion {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TableHistory {
     versions: Vec<KnownVersion>,
+    /// The row filter by which the table's rows are published.
+    pub(super) filter: Option<String>,
 }
 
 /// The stored form.
@@ -48,6 +50,8 @@ pub(super) struct TableHistory {
 struct Stored {
     format: u32,
     versions: Vec<KnownVersion>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    filter: Option<String>,
 }
 
 const FORMAT: u32 = 1;
@@ -70,7 +74,7 @@ impl TableHistory {
                 stored.format
             )));
         }
-        Ok(Self { versions: stored.versions })
+        Ok(Self { versions: stored.versions, filter: stored.filter })
     }
 
     /// The state to be stored, under the table's number.
@@ -80,7 +84,11 @@ impl TableHistory {
     pub(super) fn encode(&self) -> Result<TableState, Fault> {
         let newest =
             self.versions.last().ok_or_else(|| Code::Internal.fault("an empty table history"))?;
-        let stored = Stored { format: FORMAT, versions: self.versions.clone() };
+        let stored = Stored {
+            format: FORMAT,
+            versions: self.versions.clone(),
+            filter: self.filter.clone(),
+        };
         let value = serde_json::to_vec(&stored)
             .map_err(|error| Code::Internal.fault("a table state").caused_by(&error))?;
         Ok(TableState { key: newest.descriptor.oid.0.to_string(), value: Some(value) })

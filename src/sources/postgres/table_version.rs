@@ -221,6 +221,7 @@ mod tests {
             generated: Generated::No,
             default: Some(default.to_owned()).filter(|text| !text.is_empty()),
             comment: Some(format!("about {name}")),
+            text_order: crate::sources::postgres::row_filter::TextOrder::Unknown,
         }
     }
 

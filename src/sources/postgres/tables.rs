@@ -12,16 +12,20 @@ use tokio::time::Instant;
 
 use super::catalogue::{TableFacts, fetch_tables, fetch_types, refresh_types};
 use super::connection::{Connection, Purpose};
+use super::decode::RowChange;
 use super::relations::{InstalledTable, RelationDescriptor};
 use super::reselect::{Reread, question};
+use super::row_filter::{BoundFilter, Pushdown, Scope, stopped};
 pub(super) use super::state::Place;
 use super::state::{KnownVersion, TableHistory};
 use super::table_version::{ResolvedTable, best_facts, build};
 use super::values::{LabelCheck, TypeCatalogue, WireType};
 use super::wire::{RelationId, ReplicaIdentity};
 use super::{Settings, ToastMode};
-use crate::change::{BeforeImage, RowImage, TableVersion, diff};
+use crate::change::{BeforeImage, ChangeKind, RowImage, TableId, TableVersion, diff};
 use crate::error::{Code, Fate, Fault};
+use crate::filter::Verdict;
+use crate::observe::{StageMetrics, TableMetrics};
 use crate::plan::{ControlOrigin, Provenance, control_record};
 use crate::stage::{OpenTable, Services, Stage, TableState};
 
@@ -52,6 +56,8 @@ pub(super) struct Tables {
     /// When the catalogue was last asked. A connection that was idle for long may be dead without
     /// anybody knowing.
     asked: Instant,
+    /// What is counted of row filters.
+    metrics: Arc<StageMetrics>,
 }
 
 /// Beyond this a connection to the catalogue is not trusted any more.
@@ -67,6 +73,15 @@ struct Entry {
     place: Place,
     provenance: Provenance,
     state: State,
+    /// Its row filter, if it has one; why it cannot be had is told with the first row.
+    filter: Option<Result<Filtered, Fault>>,
+}
+
+/// A row filter at work.
+#[derive(Debug)]
+struct Filtered {
+    bound: BoundFilter,
+    metrics: Arc<TableMetrics>,
 }
 
 #[derive(Debug)]
@@ -88,6 +103,7 @@ impl Tables {
         settings: Arc<Settings>,
         origin: Origin,
         states: &[TableState],
+        metrics: Arc<StageMetrics>,
     ) -> Result<Self, Fault> {
         let mut histories = HashMap::new();
         for state in states {
@@ -106,6 +122,7 @@ impl Tables {
             catalogue: None,
             is_offline: false,
             asked: Instant::now(),
+            metrics,
         })
     }
 
@@ -113,9 +130,12 @@ impl Tables {
     ///
     /// # Errors
     /// None that can be met.
-    pub(super) fn offline(settings: Arc<Settings>) -> Result<Self, Fault> {
+    pub(super) fn offline(
+        settings: Arc<Settings>,
+        metrics: Arc<StageMetrics>,
+    ) -> Result<Self, Fault> {
         let origin = Origin { system: String::new(), database: String::new() };
-        Ok(Self { is_offline: true, ..Self::new(settings, origin, &[])? })
+        Ok(Self { is_offline: true, ..Self::new(settings, origin, &[], metrics)? })
     }
 
     /// Forgets the descriptions of an earlier connection, and keeps what is remembered.
@@ -144,6 +164,15 @@ impl Tables {
             let now = self.fetch_facts(descriptor.oid.0).await?;
             if has_other_key(facts.as_ref(), now.as_ref()) {
                 known = None;
+            }
+        }
+        if let Some((_, facts)) = &mut known
+            && self.settings.row_filters.of(&descriptor.namespace, &descriptor.name).is_some()
+        {
+            // collations, which no description shows, may have changed, or were not remembered
+            let now = self.fetch_facts(descriptor.oid.0).await?;
+            if let (Some(facts), Some(now)) = (facts, now) {
+                facts.take_text_orders(&now);
             }
         }
         let is_known = known.is_some();
@@ -240,7 +269,9 @@ impl Tables {
     ) -> InstalledTable {
         let index = self.entries.len();
         let key = resolved.version.key.clone();
+        let filter = self.bind(&resolved.version, facts.as_ref());
         self.entries.push(Entry {
+            filter,
             descriptor: descriptor.clone(),
             facts,
             version: Arc::new(resolved.version),
@@ -250,6 +281,145 @@ impl Tables {
             state,
         });
         InstalledTable { index, key }
+    }
+
+    /// The row filter of a version.
+    fn bind(
+        &self,
+        version: &TableVersion,
+        facts: Option<&TableFacts>,
+    ) -> Option<Result<Filtered, Fault>> {
+        let text = self.settings.row_filters.of(&version.table.namespace, &version.table.name)?;
+        let scope = Scope { version, facts, types: &self.types };
+        let bound = BoundFilter::bind(text, &scope);
+        let TableId { namespace, name } = &version.table;
+        let metrics = self.metrics.table(namespace, name);
+        metrics.set_filtered();
+        Some(bound.map(|bound| Filtered { bound, metrics }))
+    }
+
+    /// Whether a version's table has a row filter.
+    pub(super) fn is_filtered(&self, index: usize) -> bool {
+        self.entries.get(index).is_some_and(|entry| entry.filter.is_some())
+    }
+
+    /// The predicate of a version's table, as SQL.
+    ///
+    /// # Errors
+    /// It does not fit the version.
+    pub(super) fn predicate(&self, index: usize) -> Result<Option<String>, Fault> {
+        match &self.entry(index)?.filter {
+            None => Ok(None),
+            Some(Ok(filter)) => Ok(Some(filter.bound.sql.clone())),
+            Some(Err(fault)) => Err(fault.clone()),
+        }
+    }
+
+    /// What a change becomes by its table's row filter; `None`: nothing.
+    ///
+    /// # Errors
+    /// A value that decides was not sent, or the filter does not fit the version.
+    pub(super) fn filter<'c>(
+        &self,
+        change: RowChange<'c>,
+    ) -> Result<Option<RowChange<'c>>, Fault> {
+        let entry = self.entry(change.index)?;
+        let filter = match &entry.filter {
+            None => return Ok(Some(change)),
+            Some(Ok(filter)) => filter,
+            Some(Err(fault)) => return Err(fault.clone()),
+        };
+        let verdict = filter.bound.judge(change.kind, &change.row).map_err(|stop| {
+            filter.metrics.count_stopped();
+            stopped(stop, &entry.version)
+        })?;
+        filter.metrics.count_verdict(verdict);
+        if self.settings.row_filters.pushdown == Pushdown::Publication
+            && verdict != Verdict::Publish
+        {
+            // never a delete: the server has seen the whole row, so one of both is wrong
+            filter.metrics.count_stopped();
+            return Err(Code::FilterPushdownDrift
+                .fault(format!("the publication let a change through that is '{verdict}' here"))
+                .at_table(entry.version.table.to_string()));
+        }
+        let RowImage { bytes, before, after } = change.row;
+        Ok(match verdict {
+            Verdict::Publish => Some(change),
+            Verdict::LeaveOut => None,
+            Verdict::MovedIn => Some(RowChange {
+                kind: ChangeKind::MovedIn,
+                row: RowImage { bytes, before: None, after },
+                ..change
+            }),
+            Verdict::MovedOut => Some(RowChange {
+                kind: ChangeKind::MovedOut,
+                row: RowImage { bytes, before, after: None },
+                ..change
+            }),
+        })
+    }
+
+    /// Sees that a row which the server chose by the predicate fulfils it here.
+    ///
+    /// # Errors
+    /// `FILTER-DISAGREEMENT`.
+    pub(super) fn confirm(&self, change: &RowChange<'_>) -> Result<(), Fault> {
+        let entry = self.entry(change.index)?;
+        let Some(Ok(filter)) = &entry.filter else { return Ok(()) };
+        let judged = filter.bound.judge(change.kind, &change.row);
+        let verdict = judged.map_err(|stop| {
+            filter.metrics.count_stopped();
+            stopped(stop, &entry.version)
+        })?;
+        if verdict == Verdict::Publish {
+            filter.metrics.count_verdict(verdict);
+            return Ok(());
+        }
+        filter.metrics.count_stopped();
+        Err(Code::FilterDisagreement
+            .fault("the server chose a row by the filter's predicate, and it is not true here")
+            .at_table(entry.version.table.to_string())
+            .at_position(format!("snapshot row {}", change.sequence)))
+    }
+
+    fn changed_filters(&self) -> Vec<ChangedFilter<'_>> {
+        changed_filters(&self.settings, self.histories.values())
+    }
+
+    /// Refuses a row filter that changed since rows were published.
+    ///
+    /// # Errors
+    /// `FILTER-CHANGED` names the tables.
+    pub(super) fn refuse_changed_filters(&self) -> Result<(), Fault> {
+        let changed = self.changed_filters();
+        let Some(first) = changed.first() else { return Ok(()) };
+        let show =
+            |filter: Option<&str>| filter.map_or("no filter".to_owned(), |text| format!("({text})"));
+        let texts: Vec<String> = changed
+            .iter()
+            .map(|one| {
+                let before = show(one.history.filter.as_deref());
+                format!("{}: {before} became {}", one.table, show(one.now))
+            })
+            .collect();
+        Err(Code::FilterChanged.fault(texts.join("; ")).at_table(first.table.clone()))
+    }
+
+    /// Takes the configured row filters for those by which tables are published from here on.
+    ///
+    /// # Errors
+    /// Only if the program is wrong.
+    pub(super) fn adopt_filters<S: Services>(&mut self, stage: &mut Stage<S>) -> Result<(), Fault> {
+        let changed: Vec<TableHistory> =
+            self.changed_filters().iter().map(ChangedFilter::adopted).collect();
+        for history in changed {
+            stage.remember(history.encode()?);
+            if let Some(newest) = history.newest() {
+                self.histories.insert(newest.descriptor.oid.0, history);
+            }
+        }
+        Ok(())
     }
 
     fn known(&self, descriptor: &RelationDescriptor, place: Place) -> Option<&KnownVersion> {
@@ -432,6 +602,8 @@ impl Tables {
         };
         let mut history = self.histories.get(&entry.descriptor.oid.0).cloned().unwrap_or_default();
         history.push(known);
+        let TableId { namespace, name } = &entry.version.table;
+        history.filter = self.settings.row_filters.of(namespace, name).map(str::to_owned);
         stage.announce(&record, history.encode()?).await?;
         let oid = self.entry(index)?.descriptor.oid.0;
         self.histories.insert(oid, history);
@@ -521,6 +693,9 @@ impl Tables {
         if !matches!(entry.state, State::New) {
             entry.state = State::Known;
         }
+        let entry = self.entry(index)?;
+        let filter = self.bind(&entry.version, entry.facts.as_ref());
+        self.entry_mut(index)?.filter = filter;
         Ok(())
     }
 
@@ -569,6 +744,58 @@ impl Tables {
     fn entry_mut(&mut self, index: usize) -> Result<&mut Entry, Fault> {
         self.entries.get_mut(index).ok_or_else(|| Code::Internal.fault("an index of no table"))
     }
+}
+
+/// A table whose row filter is another one than that by which it was published so far.
+struct ChangedFilter<'a> {
+    table: String,
+    history: &'a TableHistory,
+    /// The configured one.
+    now: Option<&'a str>,
+}
+
+impl ChangedFilter<'_> {
+    /// The history under the configured filter.
+    fn adopted(&self) -> TableHistory {
+        let mut history = self.history.clone();
+        history.filter = self.now.map(str::to_owned);
+        history
+    }
+}
+
+fn changed_filters<'a>(
+    settings: &'a Settings,
+    histories: impl Iterator<Item = &'a TableHistory>,
+) -> Vec<ChangedFilter<'a>> {
+    let changed = |history: &'a TableHistory| {
+        let RelationDescriptor { namespace, name, .. } = &history.newest()?.descriptor;
+        if !settings.tables.captures(namespace, name) {
+            return None;
+        }
+        let now = settings.row_filters.of(namespace, name);
+        let table = format!("{namespace}.{name}");
+        (now != history.filter.as_deref()).then_some(ChangedFilter { table, history, now })
+    };
+    let mut found: Vec<_> = histories.filter_map(changed).collect();
+    found.sort_by(|one, other| one.table.cmp(&other.table));
+    found
+}
+
+/// Remakes the states of those tables whose row filter is another one than the configured, as if
+/// they had been published by that.
+///
+/// # Errors
+/// A state cannot be understood.
+pub fn adopt_filters(
+    settings: &Settings,
+    states: &[TableState],
+) -> Result<Vec<TableState>, Fault> {
+    let histories = states
+        .iter()
+        .filter_map(|state| state.value.as_deref())
+        .map(TableHistory::decode)
+        .collect::<Result<Vec<_>, _>>()?;
+    changed_filters(settings, histories.iter()).iter().map(|one| one.adopted().encode()).collect()
 }
 
 /// Whether the primary key of now is another one. A table that is gone tells nothing.

@@ -5,6 +5,7 @@ mod cluster;
 mod connection;
 mod encryption;
 mod preflight;
+mod row_filter;
 mod snapshot;
 
 use std::time::Duration;
@@ -14,7 +15,7 @@ use tidegate::plan::KeyValueMode;
 use tidegate::sources::postgres::connection::ReplicationStream;
 use tidegate::sources::postgres::key_rules::KeyRules;
 use tidegate::sources::postgres::{
-    ConnectionSettings, KeyChangeToast, MessageFilter, PublicationAutocreate, Settings,
+    ConnectionSettings, KeyChangeToast, MessageFilter, PublicationAutocreate, RowFilters, Settings,
     SnapshotMode, SslMode, TableFilter, ToastMode,
 };
 use tokio_postgres::config::Host;
@@ -126,6 +127,7 @@ fn source_settings(connection: &ConnectionSettings, slot: &str, publication: &st
         key_change_toast: KeyChangeToast::Sentinel,
         hstore: KeyValueMode::Json,
         key_rules: KeyRules::default(),
+        row_filters: RowFilters::default(),
         status_interval: Duration::from_secs(10),
         slot_max_retries: 0,
         slot_retry_delay: Duration::from_millis(1),

@@ -12,7 +12,7 @@ use tidegate::sources::postgres::wire::Lsn;
 
 use super::Database;
 
-async fn table_oid(database: &Database, name: &str) -> u32 {
+pub(super) async fn table_oid(database: &Database, name: &str) -> u32 {
     let sql = format!("SELECT '{name}'::regclass::oid");
     database.client.query_one(&sql, &[]).await.expect("a table").get(0)
 }
@@ -40,7 +40,7 @@ async fn table<'a>(
     columns: &'a [&'a str],
 ) -> SnapshotTable<'a> {
     let oid = table_oid(database, name).await;
-    SnapshotTable { oid, namespace: "public", name, columns, is_partitioned: false, limit: None }
+    SnapshotTable { oid, namespace: "public", name, columns, is_partitioned: false, predicate: None, limit: None }
 }
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use crate::config::Secret;
 use crate::plan::KeyValueMode;
 use crate::sources::postgres::key_rules::KeyRules;
 use crate::sources::postgres::{
-    ConnectionSettings, KeyChangeToast, MessageFilter, SnapshotMode, SslMode, TableFilter,
-    ToastMode,
+    ConnectionSettings, KeyChangeToast, MessageFilter, RowFilters, SnapshotMode, SslMode,
+    TableFilter, ToastMode,
 };
 
 fn settings(mode: PublicationAutocreate, via_root: bool) -> Settings {
@@ -40,6 +40,7 @@ fn settings(mode: PublicationAutocreate, via_root: bool) -> Settings {
         key_change_toast: KeyChangeToast::Sentinel,
         hstore: KeyValueMode::Json,
         key_rules: KeyRules::default(),
+        row_filters: RowFilters::default(),
         status_interval: limit,
         slot_max_retries: 0,
         slot_retry_delay: limit,

@@ -1,0 +1,202 @@
+"""Row filters: rows move into and out of what is published, and no row that the source still holds is ever deleted."""
+
+from typing import Any
+
+from harness.checks import check, equal
+from harness.metrics import scrape
+from harness.topics import Record, replay
+from harness.trial import Trial
+
+VIP = "vip " + "x" * 9600
+PUBLIC = "public\\."
+
+
+def seen(records: list[Record]) -> list[tuple[Any, ...]]:
+    return [(r.op, r.key and r.key["id"], r.extension("scope")) for r in records]
+
+
+def connect(t: Trial, tables: str, filters: dict[str, str], **more: Any) -> Any:
+    config = t.config(table_include_list=tables, **more) | {f"row.filter.{table}": text for table, text in filters.items()}
+    connector = t.worker().create(t.name, config)
+    t.wait_streaming()
+    return connector
+
+
+def sibling_of_a_large_value(t: Trial) -> None:
+    """The filtered column is large, did not change and is not in the new row: the row stays."""
+    connect(t, PUBLIC + "profiles", {"public.profiles": "bio LIKE 'vip%'"})
+    t.sql("update profiles set last_login = now()",
+          "update profiles set last_login = null where id = 42; update profiles set id = 44 where id = 42")
+    records = t.settled_records("profiles")
+    equal(seen(records), [("r", 42, None), ("u", 42, None), ("u", 42, None),
+                          ("d", 42, None), (None, 42, None), ("c", 44, None)], "records")
+    for record in records:
+        if record.after:
+            equal((record.after["bio"], record.extension("unavailable")), (VIP, None), "the large value")
+    t.sql("update profiles set last_login = now()")
+    records = t.settled_records("profiles")
+    equal([row["id"] for row in replay(records).values()], [44], "rows that a reader holds")
+    t.exactly_once(records)
+
+
+def truth_table(t: Trial) -> None:
+    """Every cell, with and without another key; images out of the filter are in no record."""
+    connect(t, PUBLIC + "moves", {"public.moves": "v < 10"})
+    t.sql(
+        "update moves set v = 2 where id = 1",  # in, in
+        "update moves set v = 30 where id = 2",  # out, out
+        "update moves set note = 'x' where id = 3",  # unknown, unknown
+        "update moves set v = 11, note = 'secret' where id = 1",  # in, out
+        "update moves set v = null where id = 1",  # out, unknown
+        "update moves set v = 3, note = 'back' where id = 1",  # unknown, in
+        "update moves set id = 10 where id = 1",  # in, in, another key
+        "update moves set id = 11, v = 12, note = 'secret' where id = 10",  # in, out, another key
+        "update moves set id = 12, v = 4, note = 'seen' where id = 11",  # out, in, another key
+        "update moves set id = 20 where id = 2",  # out, out, another key
+        "insert into moves values (5, 5, 'new'), (6, 60, 'secret'), (7, null, 'secret')",
+        "delete from moves where id in (5, 6, 7)",
+        "truncate moves",
+    )
+    records = t.settled_records("moves")
+    equal(seen(records), [
+        ("r", 1, None),
+        ("u", 1, None),
+        ("d", 1, "moved_out"), (None, 1, "moved_out"),
+        ("c", 1, "moved_in"),
+        ("d", 1, None), (None, 1, None), ("c", 10, None),
+        ("d", 10, "moved_out"), (None, 10, "moved_out"),
+        ("c", 12, "moved_in"),
+        ("c", 5, None),
+        ("d", 5, None), (None, 5, None),
+        ("t", None, None),
+    ], "records")
+    for record in records:
+        for image in (record.before, record.after):
+            check(image is None or image["note"] != "secret" and image["v"] < 10, f"only rows in the filter are shown: {record}")
+        if record.extension("scope") == "moved_in":
+            check(record.before is None, "a row that moved in shows nothing of before")
+        if record.extension("scope") == "moved_out":
+            check(record.value is None or record.after is None, "a row that moved out shows nothing of after")
+    t.exactly_once(records)
+    metrics = scrape(t.workers[-1].rest.base)
+    counts = {verdict: metrics.value("tidegate_row_filter_changes_total", table="moves", verdict=verdict)
+              for verdict in ("in", "out", "moved_in", "moved_out", "stopped")}
+    equal(counts, {"in": 5, "out": 8, "moved_in": 2, "moved_out": 2, "stopped": 0}, "what the filter said")
+    equal(metrics.value("tidegate_changes_total", table="moves", kind="moved_out"), 2, "rows that moved out")
+
+
+def within_the_identity(t: Trial) -> None:
+    """A predicate over the key needs no whole old rows: without an old row the key has not changed."""
+    connect(t, PUBLIC + "regions," + PUBLIC + "indexed",
+            {"public.regions": "region IN ('eu', 'ch')", "public.indexed": "code LIKE 'a%'"})
+    t.sql("update regions set v = 10", "update regions set region = 'us' where id = 1",
+          "update regions set region = 'ch' where id = 2", "delete from regions",
+          "update indexed set v = 10", "update indexed set code = 'b2' where id = 1",
+          "update indexed set code = 'a2' where id = 2", "delete from indexed")
+    equal(seen(t.settled_records("regions")), [
+        ("r", 1, None), ("u", 1, None), ("d", 1, "moved_out"), (None, 1, "moved_out"),
+        ("c", 2, "moved_in"), ("d", 2, None), (None, 2, None),
+    ], "records keyed by the primary key")
+    equal([(r.op, r.key["code"], r.extension("scope")) for r in t.topic("indexed").read()], [
+        ("r", "a1", None), ("u", "a1", None), ("d", "a1", "moved_out"), (None, "a1", "moved_out"),
+        ("c", "a2", "moved_in"), ("d", "a2", None), (None, "a2", None),
+    ], "records keyed by an index")
+
+
+def unpublished_column(t: Trial) -> None:
+    """A filter over a column that is left out of the records."""
+    connect(t, PUBLIC + "moves", {"public.moves": "v < 10"}, column_exclude_list="public\\.moves\\.v")
+    t.sql("update moves set v = 11 where id = 1", "update moves set v = 1 where id = 2")
+    records = t.settled_records("moves")
+    equal(seen(records), [("r", 1, None), ("d", 1, "moved_out"), (None, 1, "moved_out"), ("c", 2, "moved_in")], "records")
+    check(all("v" not in (r.after or r.before) for r in records if r.value), "the column is in no record")
+
+
+def refused_before_anything_is_made(t: Trial) -> None:
+    worker = t.worker()
+    for table, text, code in (
+        ("public.small", "bio LIKE 'vip%'", "FILTER-BEFORE-IMAGE"),  # identity without the column
+        ("public.small", "v = 1", "FILTER-BEFORE-IMAGE"),
+        ("public.none", "v = 1", "FILTER-UNKNOWN-TABLE"),
+        ("public.moves", "w = 1", "FILTER-UNSUPPORTED-PREDICATE"),
+        ("public.moves", "v < now()", "FILTER-UNSUPPORTED-PREDICATE"),
+        ("public.moves", "v <", "FILTER-UNSUPPORTED-PREDICATE"),
+        ("public.parted", "bio LIKE 'vip%'", "FILTER-UNKNOWN-TABLE"),
+    ):
+        tables = PUBLIC + ("moves" if "none" in table else "parted.*" if "parted" in table else table.split(".")[1])
+        t.refused(worker, t.config(table_include_list=tables) | {f"row.filter.{table}": text}, f"TG-E-{code}")
+    # One partition sends old rows that the filter cannot judge.
+    config = t.config(table_include_list=PUBLIC + "parted", publish_via_partition_root="true")
+    t.refused(worker, config | {"row.filter.public.parted": "bio LIKE 'vip%'"}, "TG-E-FILTER-BEFORE-IMAGE",
+              "TG-E-SOURCE-REPLICA-IDENTITY")
+    config = t.config(table_include_list=PUBLIC + "moves", envelope_extensions="none", unavailable_value_handling_mode="refuse")
+    t.refused(worker, config | {"row.filter.public.moves": "v = 1"}, "TG-E-CONFIG-INVALID")
+    t.nothing_left()
+
+
+def never_a_delete(t: Trial) -> None:
+    """An identity that is taken away while it streams: the task stops, and nothing is deleted."""
+    connector = connect(t, PUBLIC + "profiles", {"public.profiles": "bio LIKE 'vip%'"})
+    t.sql("update profiles set last_login = now()")
+    t.settle()
+    t.sql("alter table profiles replica identity default", "update profiles set last_login = null")
+    trace = connector.wait_failed("TG-E-FILTER-AFTER-IMAGE")
+    check("profiles" in trace and "bio" in trace, f"table and column are named: {trace}")
+    equal(seen(t.topic("profiles").read()), [("r", 42, None), ("u", 42, None)], "records: none of the open transaction")
+
+
+def leaf_without_full(t: Trial) -> None:
+    """A partition loses what its root announces: the task stops, and nothing is deleted."""
+    t.sql("alter table parted_2 replica identity full")
+    connector = connect(t, PUBLIC + "parted", {"public.parted": "bio LIKE 'vip%'"}, publish_via_partition_root="true")
+    t.sql("update parted set v = 2")
+    t.settle()
+    t.sql("alter table parted_1 replica identity default", "update parted set v = 3", "delete from parted")
+    connector.wait_failed("TG-E-IMAGE-INCONSISTENT")
+    equal(seen(t.topic("parted").read()), [("r", 1, None), ("u", 1, None)], "records")
+
+
+def changed_filter(t: Trial) -> None:
+    """Another filter is refused until it is applied on purpose; a restart with the same one is none."""
+    connect(t, PUBLIC + "moves", {"public.moves": "v < 10"})
+    worker = t.workers[-1]
+    path = f"/connectors/{t.name}"
+    t.sql("update moves set v = 2 where id = 1")
+    t.settle()
+    equal(worker.stop(), 0, "exit status")
+    worker.start()
+    t.sql("update moves set v = 3 where id = 1")
+    t.settle()
+    changed = t.config(table_include_list=PUBLIC + "moves") | {"row.filter.public.moves": "v < 100"}
+    equal(worker.rest("PUT", path + "/config", changed, timeout=90).status, 200, "status of PUT config")
+    connector = worker.connector(t.name)
+    trace = connector.wait_failed("TG-E-FILTER-CHANGED")
+    check("v < 10)" in trace and "v < 100)" in trace, f"both filters are named: {trace}")
+    t.sql("update moves set v = 21 where id = 2")
+    equal(worker.rest("PUT", path + "/row-filters", {"mode": "from_now"}).status, 400, "status while it is not stopped")
+    equal(worker.rest("PUT", path + "/stop").status, 204, "status of stop")
+    answer = worker.rest("PUT", path + "/row-filters", {"mode": "resnapshot"})
+    check(answer.status == 400 and "TG-E-CONFIG-UNSUPPORTED" in answer.message, f"resnapshot: {answer}")
+    answer = worker.rest("PUT", path + "/row-filters", {"mode": "from_now"}, timeout=60)
+    equal((answer.status, answer.body and answer.body.get("tables")), (200, 1), "the filter is applied")
+    equal(worker.rest("PUT", path + "/resume").status, 202, "status of resume")
+    t.wait_streaming()
+    records = t.settled_records("moves")
+    equal([(r.op, r.key["id"], r.after and r.after["v"]) for r in records],
+          [("r", 1, 1), ("u", 1, 2), ("u", 1, 3), ("u", 2, 21)], "records")
+    equal(worker.stop(), 0, "exit status")
+    worker.start()
+    t.sql("update moves set v = 22 where id = 2")
+    equal(len(t.settled_records("moves")), 5, "records after another restart")
+
+
+CASES = {
+    "sibling-of-a-large-value": sibling_of_a_large_value,
+    "truth-table": truth_table,
+    "within-the-identity": within_the_identity,
+    "unpublished-column": unpublished_column,
+    "refused": refused_before_anything_is_made,
+    "never-a-delete": never_a_delete,
+    "leaf-without-full": leaf_without_full,
+    "changed-filter": changed_filter,
+}
