@@ -138,7 +138,6 @@ pub(crate) const WORKLOADS: [Workload; 10] = [
 const FILTER_ALL: &str = "c01 BETWEEN 0 AND 1000 AND c09 > 0 AND c14 > '2000-01-01'";
 const FILTER_NONE: &str = "c14 > '2000-01-01' AND c09 > 0 AND c01 IN (-1, -2, -3)";
 
-
 fn insert(cells: Vec<Cell>) -> Row {
     (b'I', None, cells)
 }

@@ -109,16 +109,12 @@ impl Filter {
             | ChangeKind::Message
             | ChangeKind::MovedIn
             | ChangeKind::MovedOut => Ok(Verdict::Publish),
-            ChangeKind::Read | ChangeKind::Create => Ok(if self.after(row, unsent)? {
-                Verdict::Publish
-            } else {
-                Verdict::LeaveOut
-            }),
-            ChangeKind::Delete => Ok(if self.before(row, unsent)? {
-                Verdict::Publish
-            } else {
-                Verdict::LeaveOut
-            }),
+            ChangeKind::Read | ChangeKind::Create => {
+                Ok(if self.after(row, unsent)? { Verdict::Publish } else { Verdict::LeaveOut })
+            }
+            ChangeKind::Delete => {
+                Ok(if self.before(row, unsent)? { Verdict::Publish } else { Verdict::LeaveOut })
+            }
             ChangeKind::Update | ChangeKind::KeyChange => {
                 let after = self.after(row, unsent)?;
                 Ok(match (self.before(row, unsent)?, after) {
@@ -150,8 +146,7 @@ impl Filter {
             Truth::True => Ok(true),
             Truth::False | Truth::Unknown => Ok(false),
             Truth::Missing => {
-                let unsent =
-                    |column: &&usize| matches!(image.cell(**column), super::Sight::Unsent);
+                let unsent = |column: &&usize| matches!(image.cell(**column), super::Sight::Unsent);
                 Err(missing(self.columns.iter().find(unsent).copied().unwrap_or_default()))
             }
         }

@@ -52,10 +52,7 @@ impl Runtime for Idle {
         Box::pin(async { Ok(()) })
     }
 
-    fn adopt_filters<'a>(
-        &'a self,
-        _: &'a ConnectorConfig,
-    ) -> BoxFuture<'a, Result<usize, Fault>> {
+    fn adopt_filters<'a>(&'a self, _: &'a ConnectorConfig) -> BoxFuture<'a, Result<usize, Fault>> {
         Box::pin(async { Ok(1) })
     }
 

@@ -65,9 +65,8 @@ fn unknown(table: &str, partitioned: Option<&RelationEntry>) -> Fault {
         None => format!("no table is captured as \"{table}\""),
     });
     let fault = match partitioned {
-        Some(_) => fault.hint(
-            "Set publish.via.partition.root=true, or give each partition its row.filter.",
-        ),
+        Some(_) => fault
+            .hint("Set publish.via.partition.root=true, or give each partition its row.filter."),
         None => fault,
     };
     fault.at_table(table)

@@ -45,15 +45,15 @@ pub mod values;
 pub use driver::run;
 pub use event_fields::source_block;
 pub use messages::MessageFilter;
-pub use row_filter::{Pushdown, RowFilters};
-pub use tables::adopt_filters;
 pub use preflight::check;
 pub use preview::versions;
+pub use row_filter::{Pushdown, RowFilters};
 pub use settings::{
     ConnectionSettings, KeyChangeToast, PublicationAutocreate, Settings, SnapshotMode, SslMode,
     TableFilter, ToastMode,
 };
 pub use slot_health::watch_health;
+pub use tables::adopt_filters;
 pub use trial::try_out;
 
 /// The metrics that only this source has.

@@ -209,10 +209,7 @@ impl<'a, S: Services> Publishing<'a, S> {
 
     /// What a change is for those who see only rows of which the table's filter is true; `None`:
     /// nothing.
-    async fn filter<'c>(
-        &mut self,
-        change: RowChange<'c>,
-    ) -> Result<Option<RowChange<'c>>, Fault> {
+    async fn filter<'c>(&mut self, change: RowChange<'c>) -> Result<Option<RowChange<'c>>, Fault> {
         if !self.tables.is_filtered(change.index) {
             return Ok(Some(change));
         }

@@ -84,11 +84,8 @@ impl TableHistory {
     pub(super) fn encode(&self) -> Result<TableState, Fault> {
         let newest =
             self.versions.last().ok_or_else(|| Code::Internal.fault("an empty table history"))?;
-        let stored = Stored {
-            format: FORMAT,
-            versions: self.versions.clone(),
-            filter: self.filter.clone(),
-        };
+        let stored =
+            Stored { format: FORMAT, versions: self.versions.clone(), filter: self.filter.clone() };
         let value = serde_json::to_vec(&stored)
             .map_err(|error| Code::Internal.fault("a table state").caused_by(&error))?;
         Ok(TableState { key: newest.descriptor.oid.0.to_string(), value: Some(value) })

@@ -319,10 +319,7 @@ impl Tables {
     ///
     /// # Errors
     /// A value that decides was not sent, or the filter does not fit the version.
-    pub(super) fn filter<'c>(
-        &self,
-        change: RowChange<'c>,
-    ) -> Result<Option<RowChange<'c>>, Fault> {
+    pub(super) fn filter<'c>(&self, change: RowChange<'c>) -> Result<Option<RowChange<'c>>, Fault> {
         let entry = self.entry(change.index)?;
         let filter = match &entry.filter {
             None => return Ok(Some(change)),
@@ -394,8 +391,9 @@ impl Tables {
     pub(super) fn refuse_changed_filters(&self) -> Result<(), Fault> {
         let changed = self.changed_filters();
         let Some(first) = changed.first() else { return Ok(()) };
-        let show =
-            |filter: Option<&str>| filter.map_or("no filter".to_owned(), |text| format!("({text})"));
+        let show = |filter: Option<&str>| {
+            filter.map_or("no filter".to_owned(), |text| format!("({text})"))
+        };
         let texts: Vec<String> = changed
             .iter()
             .map(|one| {
@@ -786,10 +784,7 @@ fn changed_filters<'a>(
 ///
 /// # Errors
 /// A state cannot be understood.
-pub fn adopt_filters(
-    settings: &Settings,
-    states: &[TableState],
-) -> Result<Vec<TableState>, Fault> {
+pub fn adopt_filters(settings: &Settings, states: &[TableState]) -> Result<Vec<TableState>, Fault> {
     let histories = states
         .iter()
         .filter_map(|state| state.value.as_deref())

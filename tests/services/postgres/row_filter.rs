@@ -51,28 +51,81 @@ const WHOLE: &[&str] = &["0", "1", "-1", "5", "10", "127", "-32768", "32767", "1
 const LARGE: &[&str] =
     &["0", "1", "-1", "9223372036854775807", "-9223372036854775808", "9007199254740993", "5"];
 const DECIMALS: &[&str] = &[
-    "0", "0.00", "1.1", "1.10", "-1.1", "5", "100000000000000000000", "0.00000000000000000001",
-    "NaN", "127", "0.1", "-0",
+    "0",
+    "0.00",
+    "1.1",
+    "1.10",
+    "-1.1",
+    "5",
+    "100000000000000000000",
+    "0.00000000000000000001",
+    "NaN",
+    "127",
+    "0.1",
+    "-0",
 ];
 const FLOATS: &[&str] = &[
-    "0", "-0", "0.1", "0.30000000000000004", "1.5", "NaN", "Infinity", "-Infinity", "5", "1e10",
+    "0",
+    "-0",
+    "0.1",
+    "0.30000000000000004",
+    "1.5",
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "5",
+    "1e10",
     "16777217",
 ];
 const TEXTS: &[&str] = &[
-    "", " ", "a", "A", "ab", "abc", "a%c", "a_c", "ä", "日本語", "é", "e\u{301}", "a\\b", "it''s",
-    "Zebra", "zebra", "ab ", "😀", "\n",
+    "",
+    " ",
+    "a",
+    "A",
+    "ab",
+    "abc",
+    "a%c",
+    "a_c",
+    "ä",
+    "日本語",
+    "é",
+    "e\u{301}",
+    "a\\b",
+    "it''s",
+    "Zebra",
+    "zebra",
+    "ab ",
+    "😀",
+    "\n",
 ];
 const DATES: &[&str] = &[
-    "2024-01-01", "1970-01-01", "0044-03-15 BC", "infinity", "-infinity", "5874897-12-31",
-    "2024-02-29", "1999-12-31",
+    "2024-01-01",
+    "1970-01-01",
+    "0044-03-15 BC",
+    "infinity",
+    "-infinity",
+    "5874897-12-31",
+    "2024-02-29",
+    "1999-12-31",
 ];
 const STAMPS: &[&str] = &[
-    "2024-01-01 00:00:00", "2024-01-01 12:30:00.123456", "1999-12-31 23:59:59.999999", "infinity",
-    "-infinity", "0044-03-15 12:00:00.5 BC", "2024-02-29 00:00:00.001", "294276-12-31 23:59:59",
+    "2024-01-01 00:00:00",
+    "2024-01-01 12:30:00.123456",
+    "1999-12-31 23:59:59.999999",
+    "infinity",
+    "-infinity",
+    "0044-03-15 12:00:00.5 BC",
+    "2024-02-29 00:00:00.001",
+    "294276-12-31 23:59:59",
 ];
 const ZONED: &[&str] = &[
-    "2024-01-01 00:00:00+00", "2024-01-01 05:30:00+05:30", "1999-12-31 23:59:59.999999-08",
-    "infinity", "-infinity", "2024-02-29 00:00:00.0005+00", "1883-11-18 12:03:58+00",
+    "2024-01-01 00:00:00+00",
+    "2024-01-01 05:30:00+05:30",
+    "1999-12-31 23:59:59.999999-08",
+    "infinity",
+    "-infinity",
+    "2024-02-29 00:00:00.0005+00",
+    "1883-11-18 12:03:58+00",
 ];
 
 const COLUMNS: &[Column] = &[
@@ -104,7 +157,14 @@ const COLUMNS: &[Column] = &[
         "iv",
         "interval",
         Family::Other,
-        &["1 mon", "30 days", "1 year 2 mons -3 days +04:05:06.5", "720:00:00", "00:00:00", "-1 days"],
+        &[
+            "1 mon",
+            "30 days",
+            "1 year 2 mons -3 days +04:05:06.5",
+            "720:00:00",
+            "00:00:00",
+            "-1 days",
+        ],
     ),
     column(
         "u",
@@ -156,11 +216,10 @@ fn literal(random: &mut Random, column: &Column) -> String {
             (*value).to_owned()
         }
         Family::Number if random.one_in(6) => {
-            (*random.of(&["5.0", "0.1", "-1", "1e2", "1.5", "3000000000", ".5", "-0.30"])).to_owned()
+            (*random.of(&["5.0", "0.1", "-1", "1e2", "1.5", "3000000000", ".5", "-0.30"]))
+                .to_owned()
         }
-        Family::Bool if random.one_in(3) => {
-            (*random.of(&["TRUE", "FALSE"])).to_owned()
-        }
+        Family::Bool if random.one_in(3) => (*random.of(&["TRUE", "FALSE"])).to_owned(),
         Family::Text | Family::Bytewise if column.of != "mood" && random.one_in(8) => {
             format!("'{value}'::{}", random.of(&["text", "varchar"]))
         }
@@ -175,7 +234,13 @@ fn literal(random: &mut Random, column: &Column) -> String {
 fn odd_literal(random: &mut Random, column: &Column) -> String {
     let list: &[&str] = match column.name {
         "d" => &["'2024-01-01 23:59:59'", "timestamp '2024-01-01 00:00:00'", "'2024-01-01T10:00'"],
-        "ts" | "ts3" => &["'2024-01-01'", "date '2024-01-01'", "'2024-02-29 00:00:00.0009999'", "'2024-01-01 00:00:00.0000005'", "'2024-01-01 12:30:00.1234565'"],
+        "ts" | "ts3" => &[
+            "'2024-01-01'",
+            "date '2024-01-01'",
+            "'2024-02-29 00:00:00.0009999'",
+            "'2024-01-01 00:00:00.0000005'",
+            "'2024-01-01 12:30:00.1234565'",
+        ],
         "tz" => &["'2024-01-01 00:00:00Z'", "'2024-01-01T00:00:00.0000015+00'", "'2024-01-01'"],
         "tm" => &["'12:30'", "'23:59:59.9999999'", "'00:00:00.0001255'", "'00:00:00.0001265'"],
         "f4" => &["0.1", "0.1::real", "16777216", "'0.1'"],
@@ -196,7 +261,13 @@ fn atom(random: &mut Random) -> String {
         1 | 2 => {
             let count = 1 + random.below(4);
             let list: Vec<String> = (0..count)
-                .map(|_| if random.one_in(4) { odd_literal(random, column) } else { literal(random, column) })
+                .map(|_| {
+                    if random.one_in(4) {
+                        odd_literal(random, column)
+                    } else {
+                        literal(random, column)
+                    }
+                })
                 .collect();
             format!("{name} {}IN ({})", random.of(&["", "NOT "]), list.join(", "))
         }
@@ -210,17 +281,46 @@ fn atom(random: &mut Random) -> String {
         }
         5 | 6 => {
             let texts = ["t", "tc", "v", "p", "pc"];
-            let patterns = ["%", "a%", "%b%", "_", "__", "%\\%%", "a\\_c", "%語", "", "ab", "A_", "%''%", "ab%", "_%_"];
+            let patterns = [
+                "%", "a%", "%b%", "_", "__", "%\\%%", "a\\_c", "%語", "", "ab", "A_", "%''%",
+                "ab%", "_%_",
+            ];
             let escape = if random.one_in(6) { " ESCAPE '!'" } else { "" };
             let cast = if random.one_in(6) { "::text" } else { "" };
-            format!("{}{cast} {}LIKE '{}'{escape}", random.of(&texts), random.of(&["", "NOT "]), random.of(&patterns))
+            format!(
+                "{}{cast} {}LIKE '{}'{escape}",
+                random.of(&texts),
+                random.of(&["", "NOT "]),
+                random.of(&patterns)
+            )
         }
-        7 => format!("b{}", random.of(&["", " IS TRUE", " IS NOT FALSE", " IS UNKNOWN", " = TRUE", " <> b"])),
+        7 => format!(
+            "b{}",
+            random.of(&["", " IS TRUE", " IS NOT FALSE", " IS UNKNOWN", " = TRUE", " <> b"])
+        ),
         8 => {
             let pairs = [
-                "i2 = i4", "i4 < i8", "i8 >= n", "n = n2", "f4 = f8", "i4 <> f8", "i8 = f4", "t = v", "p = v", "p = t",
-                "d = ts", "ts > ts3", "ts <= d", "tc < pc", "i4::bigint = i8", "i2::numeric >= n", "i4::float8 = f8",
-                "i4::text = t", "p::text = t", "t COLLATE \"C\" < tc", "n IS DISTINCT FROM n2",
+                "i2 = i4",
+                "i4 < i8",
+                "i8 >= n",
+                "n = n2",
+                "f4 = f8",
+                "i4 <> f8",
+                "i8 = f4",
+                "t = v",
+                "p = v",
+                "p = t",
+                "d = ts",
+                "ts > ts3",
+                "ts <= d",
+                "tc < pc",
+                "i4::bigint = i8",
+                "i2::numeric >= n",
+                "i4::float8 = f8",
+                "i4::text = t",
+                "p::text = t",
+                "t COLLATE \"C\" < tc",
+                "n IS DISTINCT FROM n2",
             ];
             (*random.of(&pairs)).to_owned()
         }
@@ -249,7 +349,10 @@ fn predicate(random: &mut Random, depth: usize) -> String {
         2 | 3 => format!("{one} OR {}", predicate(random, depth - 1)),
         4 => format!("NOT {one}"),
         5 => format!("({one})"),
-        _ => format!("({one}) IS {}", random.of(&["TRUE", "NOT TRUE", "FALSE", "UNKNOWN", "NOT UNKNOWN", "NULL"])),
+        _ => format!(
+            "({one}) IS {}",
+            random.of(&["TRUE", "NOT TRUE", "FALSE", "UNKNOWN", "NOT UNKNOWN", "NULL"])
+        ),
     }
 }
 

@@ -40,7 +40,15 @@ async fn table<'a>(
     columns: &'a [&'a str],
 ) -> SnapshotTable<'a> {
     let oid = table_oid(database, name).await;
-    SnapshotTable { oid, namespace: "public", name, columns, is_partitioned: false, predicate: None, limit: None }
+    SnapshotTable {
+        oid,
+        namespace: "public",
+        name,
+        columns,
+        is_partitioned: false,
+        predicate: None,
+        limit: None,
+    }
 }
 
 #[tokio::test]

@@ -163,10 +163,8 @@ impl Test for Membership {
             Sight::Null => return Ok(Truth::Unknown),
             Sight::Value(raw) => raw,
         };
-        let value = self
-            .reader
-            .read(raw)
-            .map_err(|error| TestError { column: self.index, error })?;
+        let value =
+            self.reader.read(raw).map_err(|error| TestError { column: self.index, error })?;
         let found = self.constants.binary_search_by(|constant| {
             constant.value().compare(value).unwrap_or(std::cmp::Ordering::Less)
         });

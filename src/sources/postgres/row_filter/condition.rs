@@ -94,10 +94,9 @@ impl Compiler<'_> {
                 "ILIKE is not evaluated: what it takes for the same letter depends on the locale",
                 place(expr),
             )),
-            Expr::SimilarTo { .. } | Expr::RLike { .. } => Err(Refusal::new(
-                "patterns other than LIKE are not evaluated",
-                place(expr),
-            )),
+            Expr::SimilarTo { .. } | Expr::RLike { .. } => {
+                Err(Refusal::new("patterns other than LIKE are not evaluated", place(expr)))
+            }
             _ => self.truth_value(expr),
         }
     }
@@ -211,10 +210,9 @@ impl Compiler<'_> {
         let node = match (&left.kind, &right.kind) {
             (Kind::Column(column), Kind::Null) | (Kind::Null, Kind::Column(column)) => {
                 if matches!(column.of, SqlType::Other { .. }) {
-                    return Err(left.refuse(format!(
-                        "values of the type {} are not compared",
-                        column.of
-                    )));
+                    return Err(
+                        left.refuse(format!("values of the type {} are not compared", column.of))
+                    );
                 }
                 Node::IsNull(column.index)
             }
@@ -354,7 +352,8 @@ impl Compiler<'_> {
                 if chars.next().is_some() {
                     return Err(pattern.refuse("ESCAPE is followed by one character, or none"));
                 }
-                escape_sql = format!(" ESCAPE {}", crate::sources::postgres::connection::literal(text));
+                escape_sql =
+                    format!(" ESCAPE {}", crate::sources::postgres::connection::literal(text));
                 escape
             }
             Some(_) => return Err(pattern.refuse("ESCAPE is followed by a text")),

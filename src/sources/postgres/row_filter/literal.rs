@@ -59,7 +59,9 @@ pub(super) fn read(text: &str, of: &SqlType) -> Result<Constant, String> {
         }
         SqlType::Other { name, .. } => Err(format!("values of the type {name} are not compared")),
     }
-    .map_err(|why| if why.is_empty() { format!("'{text}' is no value of the type {of}") } else { why })
+    .map_err(|why| {
+        if why.is_empty() { format!("'{text}' is no value of the type {of}") } else { why }
+    })
 }
 
 /// Reads a number that is not quoted: its type, and its value.
@@ -161,7 +163,9 @@ fn decimal(text: &str) -> Result<Constant, String> {
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
     let (mantissa, exponent) = match rest.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().map_err(|_| String::new())?),
+        Some((mantissa, exponent)) => {
+            (mantissa, exponent.parse::<i32>().map_err(|_| String::new())?)
+        }
         None => (rest, 0),
     };
     let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

@@ -102,7 +102,8 @@ fn parse(text: &str) -> Result<Expr, Refusal> {
         return Err(Refusal::new(format!("it has more than {LONGEST} bytes"), ""));
     }
     let dialect = PostgreSqlDialect {};
-    let malformed = |error: &dyn std::fmt::Display| Refusal::new(format!("it is no SQL: {error}"), "");
+    let malformed =
+        |error: &dyn std::fmt::Display| Refusal::new(format!("it is no SQL: {error}"), "");
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(DEEPEST)
         .try_with_sql(text)

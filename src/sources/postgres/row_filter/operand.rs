@@ -69,7 +69,9 @@ impl Operand {
             },
             Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } => {
                 let Expr::Value(value) = &**inner else {
-                    return refuse("a minus stands before numbers only; arithmetic is not evaluated");
+                    return refuse(
+                        "a minus stands before numbers only; arithmetic is not evaluated",
+                    );
                 };
                 match &value.value {
                     Literal::Number(text, false) => signed(&format!("-{text}"))
@@ -115,12 +117,12 @@ impl Operand {
                 let sql = format!("({} COLLATE \"C\")", inner.sql);
                 Ok(Self { sql, bytewise: true, ..inner })
             }
-            Expr::Function(_) => refuse(
-                "functions are not evaluated: only comparisons of columns with constants",
-            ),
-            Expr::Subquery(_) | Expr::Exists { .. } => refuse(
-                "subqueries are not evaluated: a row must be judged by itself",
-            ),
+            Expr::Function(_) => {
+                refuse("functions are not evaluated: only comparisons of columns with constants")
+            }
+            Expr::Subquery(_) | Expr::Exists { .. } => {
+                refuse("subqueries are not evaluated: a row must be judged by itself")
+            }
             Expr::BinaryOp { op, .. } => {
                 Err(Refusal::new(format!("the operator {op} is not evaluated here"), at))
             }
@@ -279,18 +281,107 @@ fn column(name: &Ident, scope: &Scope<'_>) -> Result<ColumnUse, String> {
 
 /// Words that the server does not take for a column (manual, "SQL Key Words").
 const RESERVED: &[&str] = &[
-    "all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric",
-    "authorization", "binary", "both", "case", "cast", "check", "collate", "collation", "column",
-    "concurrently", "constraint", "create", "cross", "current_catalog", "current_date",
-    "current_role", "current_schema", "current_time", "current_timestamp", "current_user",
-    "default", "deferrable", "desc", "distinct", "do", "else", "end", "except", "false", "fetch",
-    "for", "foreign", "freeze", "from", "full", "grant", "group", "having", "ilike", "in",
-    "initially", "inner", "intersect", "into", "is", "isnull", "join", "lateral", "leading",
-    "left", "like", "limit", "localtime", "localtimestamp", "natural", "not", "notnull", "null",
-    "offset", "on", "only", "or", "order", "outer", "overlaps", "placing", "primary",
-    "references", "returning", "right", "select", "session_user", "similar", "some", "symmetric",
-    "system_user", "table", "tablesample", "then", "to", "trailing", "true", "union", "unique",
-    "user", "using", "variadic", "verbose", "when", "where", "window", "with",
+    "all",
+    "analyse",
+    "analyze",
+    "and",
+    "any",
+    "array",
+    "as",
+    "asc",
+    "asymmetric",
+    "authorization",
+    "binary",
+    "both",
+    "case",
+    "cast",
+    "check",
+    "collate",
+    "collation",
+    "column",
+    "concurrently",
+    "constraint",
+    "create",
+    "cross",
+    "current_catalog",
+    "current_date",
+    "current_role",
+    "current_schema",
+    "current_time",
+    "current_timestamp",
+    "current_user",
+    "default",
+    "deferrable",
+    "desc",
+    "distinct",
+    "do",
+    "else",
+    "end",
+    "except",
+    "false",
+    "fetch",
+    "for",
+    "foreign",
+    "freeze",
+    "from",
+    "full",
+    "grant",
+    "group",
+    "having",
+    "ilike",
+    "in",
+    "initially",
+    "inner",
+    "intersect",
+    "into",
+    "is",
+    "isnull",
+    "join",
+    "lateral",
+    "leading",
+    "left",
+    "like",
+    "limit",
+    "localtime",
+    "localtimestamp",
+    "natural",
+    "not",
+    "notnull",
+    "null",
+    "offset",
+    "on",
+    "only",
+    "or",
+    "order",
+    "outer",
+    "overlaps",
+    "placing",
+    "primary",
+    "references",
+    "returning",
+    "right",
+    "select",
+    "session_user",
+    "similar",
+    "some",
+    "symmetric",
+    "system_user",
+    "table",
+    "tablesample",
+    "then",
+    "to",
+    "trailing",
+    "true",
+    "union",
+    "unique",
+    "user",
+    "using",
+    "variadic",
+    "verbose",
+    "when",
+    "where",
+    "window",
+    "with",
 ];
 
 fn is_c(collation: &ObjectName) -> bool {

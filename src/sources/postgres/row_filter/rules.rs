@@ -38,7 +38,9 @@ impl RowFilters {
     /// # Errors
     /// The name or the text is malformed.
     pub fn add(&mut self, table: &str, text: &str) -> Result<(), Fault> {
-        if !table.split_once('.').is_some_and(|(schema, name)| !schema.is_empty() && !name.is_empty())
+        if !table
+            .split_once('.')
+            .is_some_and(|(schema, name)| !schema.is_empty() && !name.is_empty())
         {
             return Err(Code::FilterUnknownTable
                 .fault(format!("'{table}' is not of the form schema.table")));

@@ -98,13 +98,10 @@ impl SqlType {
     }
 
     fn built_in(name: &str) -> Self {
-        Self::ALL
-            .iter()
-            .find(|(built_in, _, _)| *built_in == name)
-            .map_or_else(
-                || Self::Other { name: name.to_owned(), is_composite: false },
-                |(_, _, of)| of.clone(),
-            )
+        Self::ALL.iter().find(|(built_in, _, _)| *built_in == name).map_or_else(
+            || Self::Other { name: name.to_owned(), is_composite: false },
+            |(_, _, of)| of.clone(),
+        )
     }
 
     /// The type that a word of the predicate's text means, as a cast names it; without modifiers.

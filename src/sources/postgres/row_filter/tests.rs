@@ -127,7 +127,10 @@ fn check_value(text: &str, cell: Option<&str>, expect: Truth) {
 
 #[test]
 fn what_is_sent_is_what_was_understood() {
-    check_sql("i4=1 and not b or t like 'a%'", r#"((("i4" = (1)) AND (NOT "b")) OR ("t" LIKE 'a%'))"#);
+    check_sql(
+        "i4=1 and not b or t like 'a%'",
+        r#"((("i4" = (1)) AND (NOT "b")) OR ("t" LIKE 'a%'))"#,
+    );
     check_sql("I4 <> -5", r#"("i4" <> (-5))"#);
     check_sql(r#""Odd ""name" in (1, 2, null)"#, r#"("Odd ""name" IN ((1), (2), NULL))"#);
     check_sql("t = 'it''s'", r#"("t" = 'it''s')"#);
@@ -207,7 +210,11 @@ fn the_servers_odd_corners() {
     check_value("iv = interval '1 mon'", Some("30 days"), Truth::True);
     check_value("b", Some("t"), Truth::True);
     check_value("b IS NOT TRUE", None, Truth::True);
-    check_value("u = 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'", Some("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"), Truth::True);
+    check_value(
+        "u = 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'",
+        Some("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+        Truth::True,
+    );
 }
 
 #[test]

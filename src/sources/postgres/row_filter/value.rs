@@ -178,9 +178,8 @@ impl Reader {
                 _ => Err(unexpected()),
             },
             Self::Digits => {
-                let text = std::str::from_utf8(raw).map_err(|error| ValueError::Encoding {
-                    at: error.valid_up_to(),
-                })?;
+                let text = std::str::from_utf8(raw)
+                    .map_err(|error| ValueError::Encoding { at: error.valid_up_to() })?;
                 let (negative, integer) = match text.strip_prefix('-') {
                     Some(digits) => (true, digits),
                     None => (false, text),
