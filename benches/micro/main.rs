@@ -34,6 +34,7 @@ fn main() {
             let took = (0..5).map(|_| {
                 let began = Instant::now();
                 let outcome = run(workload, written, &frames);
+                assert_eq!(outcome.records > 0, workload.is_published, "{}", workload.name);
                 (began.elapsed(), outcome.bytes)
             });
             let (took, bytes) = took.min().expect("five runs");

@@ -184,6 +184,7 @@ mod tests {
 
     /// Images by what column 1 holds: t, f, n (NULL), ? (not sent), - (no image at all).
     #[track_caller]
+    #[expect(clippy::needless_pass_by_value, reason = "one line for each case")]
     fn check(kind: ChangeKind, before: char, after: char, expect: Result<Verdict, Stop>) {
         let filter = Filter::new(Node::Test(Box::new(IsT)), vec![1], vec![0]);
         let image = |letter| (letter != '-').then(|| [cell('t'), cell(letter)]);

@@ -14,6 +14,7 @@ use crate::error::{Code, Fault};
 
 /// How the changes of a connector become records.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the configuration")]
 pub struct PlanSettings {
     /// `topic.prefix`.
     pub topic_prefix: String,

@@ -231,8 +231,7 @@ async fn a_connector_lives_through_connects_paths_with_connects_codes() {
     );
     assert_eq!(server.send("DELETE", &offsets, "", "").await.status, 400);
     let filters = format!("{path}/row-filters");
-    let json = "Content-Type: application/json\r\n";
-    let from_now = r#"{"mode": "from_now"}"#;
+    let (json, from_now) = ("Content-Type: application/json\r\n", r#"{"mode": "from_now"}"#);
     assert_eq!(server.send("PUT", &filters, json, from_now).await.status, 400);
     assert_eq!(server.send("PUT", &format!("{path}/stop"), "", "").await.status, 204);
     assert_eq!(server.send("PUT", &filters, json, from_now).await.json()["tables"], json!(1));

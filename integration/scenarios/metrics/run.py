@@ -25,7 +25,7 @@ def numbers(t: Trial) -> None:
     t.own_server(max_slot_wal_keep_size="1GB")
     worker = t.worker()
     connector = t.connect(worker, slot_health_interval_ms="200", slot_retained_warn_bytes="2000000",
-                          schema_name_adjustment_mode="avro")
+                          schema_name_adjustment_mode="avro", row_filter_public_t="true")
     odd = '"' + ODD.replace('"', '""') + '"'
     t.sql("insert into t values (3, 3, 'c'); insert into t values (4, 4, 'd')",
           "update t set v = 10 where id = 1",  # the large value is not sent

@@ -1,6 +1,6 @@
 //! `LIKE`: a pattern, split once, held against texts.
 //!
-//! What the server's `MatchText` does (like_match.c), for collations under which equal means equal
+//! What the server's `MatchText` does (`like_match.c`), for collations under which equal means equal
 //! bytes. Knows no rows. **Invariants:** matching allocates nothing and takes at most the product
 //! of both lengths; `_` stands for one character, not one byte.
 

@@ -164,7 +164,7 @@ fn decimal(text: &str) -> Result<Constant, String> {
     };
     let (mantissa, exponent) = match rest.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => {
-            (mantissa, exponent.parse::<i32>().map_err(|_| String::new())?)
+            (mantissa, exponent.parse::<i32>().ok().ok_or_else(String::new)?)
         }
         None => (rest, 0),
     };
@@ -216,7 +216,7 @@ fn float(text: &str, precision: Precision) -> Result<Constant, String> {
         Precision::Single => text.parse::<f32>().map(f64::from),
         Precision::Double => text.parse::<f64>(),
     };
-    let value = value.map_err(|_| String::new())?;
+    let value = value.ok().ok_or_else(String::new)?;
     let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
     let is_zero = mantissa.bytes().all(|byte| !byte.is_ascii_digit() || byte == b'0');
     if value.is_infinite() || (value == 0.0 && !is_zero) {
@@ -246,7 +246,7 @@ fn uuid(text: &str) -> Result<Constant, String> {
     let mut digits = String::new();
     for c in inner.chars() {
         match c {
-            '-' if !digits.is_empty() && digits.len() % 4 == 0 => {}
+            '-' if !digits.is_empty() && digits.len().is_multiple_of(4) => {}
             _ if c.is_ascii_hexdigit() => digits.push(c.to_ascii_lowercase()),
             _ => return Err(String::new()),
         }
@@ -268,7 +268,7 @@ fn uuid(text: &str) -> Result<Constant, String> {
 /// As cells have it: `\x` and two digits for each byte.
 fn bytea(text: &str) -> Result<Constant, String> {
     if let Some(digits) = text.strip_prefix(r"\x") {
-        if digits.len() % 2 != 0 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        if !digits.len().is_multiple_of(2) || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(String::new());
         }
         return Ok(Constant::Bytes(text.to_ascii_lowercase().into_bytes().into()));
@@ -445,7 +445,7 @@ fn round(digits: &str) -> Result<i128, String> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(MOMENT.to_owned());
     }
-    let fraction: f64 = format!("0.{digits}").parse().map_err(|_| MOMENT.to_owned())?;
+    let fraction: f64 = format!("0.{digits}").parse().ok().ok_or(MOMENT)?;
     Ok((fraction * 1e6).round_ties_even() as i128)
 }
 

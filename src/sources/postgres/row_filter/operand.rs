@@ -63,45 +63,13 @@ impl Operand {
             Expr::CompoundIdentifier(_) => {
                 refuse("columns are named without their table, there is only one")
             }
-            Expr::Value(value) => match literal_of(&value.value) {
+            Expr::Value(_)
+            | Expr::UnaryOp { op: UnaryOperator::Minus, .. }
+            | Expr::TypedString(_)
+            | Expr::Interval(_) => match constant(expr, scope) {
                 Ok((kind, sql)) => Ok(operand(kind, sql)),
                 Err(why) => Err(Refusal::new(why, at)),
             },
-            Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } => {
-                let Expr::Value(value) = &**inner else {
-                    return refuse(
-                        "a minus stands before numbers only; arithmetic is not evaluated",
-                    );
-                };
-                match &value.value {
-                    Literal::Number(text, false) => signed(&format!("-{text}"))
-                        .map(|(kind, sql)| operand(kind, sql))
-                        .map_err(|why| Refusal::new(why, at)),
-                    _ => refuse("a minus stands before numbers only; arithmetic is not evaluated"),
-                }
-            }
-            Expr::TypedString(typed) if !typed.uses_odbc_syntax => {
-                let Literal::SingleQuotedString(text) = &typed.value.value else {
-                    return refuse("a literal of a type is written TYPE '…'");
-                };
-                let of = scope.type_named(&typed.data_type);
-                typed_literal(text, of, &typed.data_type).map_or_else(
-                    |why| Err(Refusal::new(why, at.clone())),
-                    |(kind, sql)| Ok(operand(kind, sql)),
-                )
-            }
-            Expr::Interval(interval) if interval.leading_field.is_none() => {
-                let Expr::Value(value) = &*interval.value else {
-                    return refuse("an interval is written INTERVAL '…'");
-                };
-                let Literal::SingleQuotedString(text) = &value.value else {
-                    return refuse("an interval is written INTERVAL '…'");
-                };
-                let constant = literal::read(text, &SqlType::Interval)
-                    .map_err(|why| Refusal::new(why, at.clone()))?;
-                let sql = format!("{}::interval", quoted(text));
-                Ok(operand(Kind::Constant(SqlType::Interval, constant), sql))
-            }
             Expr::Cast { expr: inner, data_type, format: None, .. } if casts < MOST_CASTS => {
                 let of = scope.type_named(data_type).ok_or_else(|| {
                     let why = format!("a cast to {data_type} is not evaluated");
@@ -394,6 +362,41 @@ fn is_c(collation: &ObjectName) -> bool {
         .collect();
     matches!(parts.as_slice(), ["C"] | ["pg_catalog", "C"])
 }
+
+/// A literal in any of its forms.
+fn constant(expr: &Expr, scope: &Scope<'_>) -> Result<(Kind, String), String> {
+    match expr {
+        Expr::Value(value) => literal_of(&value.value),
+        Expr::UnaryOp { expr: inner, .. } => match &**inner {
+            Expr::Value(value) => match &value.value {
+                Literal::Number(text, false) => signed(&format!("-{text}")),
+                _ => Err(MINUS.to_owned()),
+            },
+            _ => Err(MINUS.to_owned()),
+        },
+        Expr::TypedString(typed) => match &typed.value.value {
+            Literal::SingleQuotedString(text) if !typed.uses_odbc_syntax => {
+                typed_literal(text, scope.type_named(&typed.data_type), &typed.data_type)
+            }
+            _ => Err("a literal of a type is written TYPE '…'".to_owned()),
+        },
+        Expr::Interval(interval) if interval.leading_field.is_none() => match &*interval.value {
+            Expr::Value(value) => match &value.value {
+                Literal::SingleQuotedString(text) => {
+                    let constant = literal::read(text, &SqlType::Interval)?;
+                    let sql = format!("({}::interval)", quoted(text));
+                    Ok((Kind::Constant(SqlType::Interval, constant), sql))
+                }
+                _ => Err(INTERVAL.to_owned()),
+            },
+            _ => Err(INTERVAL.to_owned()),
+        },
+        _ => Err(INTERVAL.to_owned()),
+    }
+}
+
+const MINUS: &str = "a minus stands before numbers only; arithmetic is not evaluated";
+const INTERVAL: &str = "an interval is written INTERVAL '…'";
 
 fn literal_of(value: &Literal) -> Result<(Kind, String), String> {
     match value {

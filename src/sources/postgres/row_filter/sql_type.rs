@@ -188,7 +188,7 @@ impl SqlType {
     }
 
     /// The type to which the elements of an `IN` list are cast together with what is asked about
-    /// (`select_common_type`, parse_coerce.c).
+    /// (`select_common_type` in `parse_coerce.c`).
     pub(super) fn common_type(&self, other: &Self) -> Option<Self> {
         if let (Some(one), Some(rank)) = (self.number_rank(), other.number_rank()) {
             return Some(if one >= rank { self.clone() } else { other.clone() });
