@@ -193,6 +193,7 @@ mod tests {
             bytes: b"tf",
             before: before.as_ref().map(<[Cell; 2]>::as_slice),
             after: after.as_ref().map(<[Cell; 2]>::as_slice),
+            reread: &[],
         };
         assert_eq!(filter.judge(kind, &row), expect);
     }
@@ -236,7 +237,7 @@ mod tests {
         let filter = Filter::new(Node::Test(Box::new(IsT)), vec![1], vec![1]);
         for (letter, expect) in [('t', Verdict::Publish), ('f', Verdict::LeaveOut)] {
             let after = [cell('t'), cell(letter)];
-            let row = RowImage { bytes: b"tf", before: None, after: Some(&after) };
+            let row = RowImage { bytes: b"tf", before: None, after: Some(&after), reread: &[] };
             assert_eq!(filter.judge(ChangeKind::Update, &row), Ok(expect));
         }
     }

@@ -340,18 +340,18 @@ impl Tables {
                 .fault(format!("the publication let a change through that is '{verdict}' here"))
                 .at_table(entry.version.table.to_string()));
         }
-        let RowImage { bytes, before, after } = change.row;
+        let RowImage { before, after, .. } = change.row;
         Ok(match verdict {
             Verdict::Publish => Some(change),
             Verdict::LeaveOut => None,
             Verdict::MovedIn => Some(RowChange {
                 kind: ChangeKind::MovedIn,
-                row: RowImage { bytes, before: None, after },
+                row: RowImage { before: None, after, ..change.row },
                 ..change
             }),
             Verdict::MovedOut => Some(RowChange {
                 kind: ChangeKind::MovedOut,
-                row: RowImage { bytes, before, after: None },
+                row: RowImage { before, after: None, ..change.row },
                 ..change
             }),
         })

@@ -476,7 +476,7 @@ fn compare(
     tally: &mut Tally,
 ) {
     for ((bytes, cells), expect) in rows.iter().zip(truths) {
-        let row = RowImage { bytes, before: None, after: Some(cells) };
+        let row = RowImage { bytes, before: None, after: Some(cells), reread: &[] };
         let found = filter.evaluate(&Image::new(row, cells));
         assert_eq!(found.as_ref(), Ok(expect), "{text}: {}", String::from_utf8_lossy(bytes));
         tally.evaluated += 1;
@@ -486,13 +486,15 @@ fn compare(
         let (bytes, before, mut after) = update(before, after);
         let expect = expected(*old, *new);
         let judge = |after: &[Cell], unsent| {
-            let row = RowImage { bytes: &bytes, before: Some(&before), after: Some(after) };
+            let row =
+                RowImage { bytes: &bytes, before: Some(&before), after: Some(after), reread: &[] };
             filter.judge_reading(ChangeKind::Update, &row, unsent)
         };
         assert_eq!(judge(&after, Truth::Missing), Ok(expect), "{text}");
         tally.updates += 1;
         // What did not change is left out of the row after, as if it were stored out of line.
-        let image = RowImage { bytes: &bytes, before: Some(&before), after: Some(&after) };
+        let image =
+            RowImage { bytes: &bytes, before: Some(&before), after: Some(&after), reread: &[] };
         let unchanged: Vec<usize> =
             (0..after.len()).filter(|column| !image.is_changed(*column)).collect();
         for column in unchanged {

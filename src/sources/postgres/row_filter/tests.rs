@@ -120,7 +120,7 @@ fn check_value(text: &str, cell: Option<&str>, expect: Truth) {
         Some(text) => Cell::Raw { start: 0, len: u32::try_from(text.len()).expect("short") },
     };
     let cells = vec![of_column; COLUMNS.len()];
-    let row = RowImage { bytes: raw.as_bytes(), before: None, after: Some(&cells) };
+    let row = RowImage { bytes: raw.as_bytes(), before: None, after: Some(&cells), reread: &[] };
     let truth = predicate.node.evaluate(&Image::new(row, &cells));
     assert_eq!(truth, Ok(expect), "{text} of {cell:?}");
 }
