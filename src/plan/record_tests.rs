@@ -77,8 +77,18 @@ fn check_kinds(plan: &TablePlan, expect: [&str; 6]) {
     let outlines = ChangeKind::ALL
         .map(|kind| plan.kinds[kind as usize].iter().map(outline).collect::<Vec<_>>().join(" "));
     let (messages, rows) = outlines.split_last().unwrap();
+    let (rows, moves) = rows.split_at(expect.len());
     assert_eq!(rows, expect);
+    assert_eq!(moves, ["", ""], "no rows move without a filter");
     assert_eq!(messages, "", "a table has no messages");
+}
+
+#[test]
+fn rows_that_move_are_creates_and_deletes() {
+    let plan = plan_with(item(), |s| s.rows_move = true);
+    let kind = |kind: ChangeKind| plan.kinds[kind as usize].iter().map(outline).collect::<Vec<_>>();
+    assert_eq!(kind(ChangeKind::MovedIn), ["c(new)"]);
+    assert_eq!(kind(ChangeKind::MovedOut), ["d(old)", "tombstone(old)"]);
 }
 
 #[test]
