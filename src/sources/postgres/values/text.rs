@@ -37,7 +37,7 @@ parsers! {
         }
         std::str::from_utf8(raw).ok().map(Scalar::Text)
     };
-    /// PostGIS' `geometry` and `geography`: extended well-known binary in hexadecimal digits. Its
+    /// `PostGIS`' `geometry` and `geography`: extended well-known binary in hexadecimal digits. Its
     /// head is the byte order, the kind with flags, and (under [`HAS_SRID`]) the reference system.
     GeometryCell "geometry" "well-known binary in hexadecimal digits" |raw| {
         let wkb = ByteText::Hex(raw);
@@ -47,7 +47,7 @@ parsers! {
         let word = |start: usize| {
             let mut bytes = [0; 4];
             for (offset, byte) in bytes.iter_mut().enumerate() {
-                *byte = wkb.at(start + offset)?;
+                *byte = wkb.at(start.checked_add(offset)?)?;
             }
             match wkb.at(0)? {
                 0 => Some(u32::from_be_bytes(bytes)),
@@ -74,7 +74,7 @@ parsers! {
     };
 }
 
-/// PostGIS' flag in a geometry's kind (`liblwgeom`, `WKBSRIDFLAG`).
+/// `PostGIS`' flag in a geometry's kind (`liblwgeom`, `WKBSRIDFLAG`).
 const HAS_SRID: u32 = 0x2000_0000;
 
 /// Counts without leaving early, which the compiler turns into steps over many bytes at once.
