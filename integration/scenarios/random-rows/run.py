@@ -97,7 +97,7 @@ def zoned_clock(r: random.Random) -> str:
 
 
 def span(r: random.Random) -> str:
-    return f"{r.randrange(-900, 900)} months {r.randrange(-900, 900)} days {r.randrange(-10 ** 12, 10 ** 12)} microseconds"
+    return f"{r.randrange(-900, 900)} months {r.randrange(-900, 900)} days {r.randrange(-10 ** 4, 10 ** 4)} hours {r.randrange(-10 ** 9, 10 ** 9)} microseconds"
 
 
 def bits(length: int) -> Make:
