@@ -56,8 +56,9 @@ class Session:
         load = loads.narrow(200_000)
         self.bench.source.write(load)
         # Many small transactions, then many records.
-        self.bench.drain(self.tidegate(**{"transaction.linger.ms": "5"}), load, keep=True)
-        self.bench.producer(4_000_000)
+        for linger in ("5", "100"):
+            self.bench.drain(self.tidegate(**{"transaction.linger.ms": linger}), load, keep=True)
+        self.bench.producer(6_000_000)
 
     def take(self, variant: str, contestant: str, pair: int, run: Callable[[], Result]) -> None:
         """Carry out one run. One that fails is a result, too."""
