@@ -8,7 +8,7 @@
 //! config, registry, observe, error                        what both need
 //! ```
 //!
-//! `ARCHITECTURE.md` has the map and the rules; `tests/it/imports.rs` holds them.
+//! `ARCHITECTURE.md` has the map and the rules; `tests/it/house.rs` holds them.
 
 pub mod cli;
 pub mod rest;
