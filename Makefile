@@ -48,8 +48,8 @@ test: ## all tests that must pass: hermetic, with services, scenarios on the old
 	eval "$$($(STACK) env)"; cargo test
 	benches/micro/instructions test
 	cargo build
-	PG=14 integration/run --where-the-server-matters
-	PG=18 integration/run
+	PG=14 integration/run --jobs 2 --where-the-server-matters
+	PG=18 integration/run --jobs 2
 	PYTHONPATH=integration $(PARITY) recorded $(RECORDED)
 
 # One of each family; all of them are in test-full.
@@ -58,11 +58,11 @@ RECORDED = columns-mask-types comments defaults enum-change headers-context iden
 	tx-metadata types-array types-ext types-ext-hstore-map types-numeric-special-string types-scalar unwrap-default
 
 test-full: test ## and the other servers, the long scenarios, and everything that was recorded of Debezium
-	PG=14 integration/run
-	PG=15 integration/run
-	PG=16 integration/run
-	PG=17 integration/run
-	PG=18 integration/run --long
+	PG=14 integration/run --jobs 2
+	PG=15 integration/run --jobs 2
+	PG=16 integration/run --jobs 2
+	PG=17 integration/run --jobs 2
+	PG=18 integration/run --jobs 2 --long
 	PYTHONPATH=integration $(PARITY) recorded
 
 parity: ## real Debezium beside the worker on the same statements, and Debezium's JDBC sink behind it; about 20 minutes (PG=14…18)

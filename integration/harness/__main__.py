@@ -7,9 +7,10 @@ import importlib.util
 import sys
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable
 
 from stack import settings
 from stack.kafka import Kafka
@@ -37,6 +38,7 @@ class Scenario:
     long: bool
     majors: range
     server_matters: bool
+    alone: bool
 
 
 def scenarios() -> list[Scenario]:
@@ -52,7 +54,8 @@ def scenarios() -> list[Scenario]:
             cases[folder.name] = module.run
         found += [Scenario(name, folder, run, getattr(module, "LONG", False),
                            getattr(module, "MAJORS", range(13, 99)),
-                           getattr(module, "SERVER_MATTERS", True)) for name, run in cases.items()]
+                           getattr(module, "SERVER_MATTERS", True),
+                           getattr(module, "ALONE", False)) for name, run in cases.items()]
     return found
 
 
@@ -97,13 +100,21 @@ def run_one(scenario: Scenario, postgres: Postgres, kafka: Kafka, registry: Regi
             problems.append(f"{_line(error, scenario)}{error}")
         except Exception:  # a scenario must not end the run
             problems.append(traceback.format_exc())
-    print(f"{'FAIL' if problems else 'PASS'}  {scenario.name:36} {time.monotonic() - began:6.1f} s", flush=True)
-    for problem in problems:
-        print("      " + problem.strip().replace("\n", "\n      "))
+    report = [f"{'FAIL' if problems else 'PASS'}  {scenario.name:36} {time.monotonic() - began:6.1f} s"]
+    report += ["      " + problem.strip().replace("\n", "\n      ") for problem in problems]
     if problems:
-        for worker in trial.workers[-1:]:
-            print(f"      -- {worker.log}\n      " + tail(worker.log, 25).replace("\n", "\n      "))
+        report += [f"      -- {worker.log}\n      " + tail(worker.log, 25).replace("\n", "\n      ")
+                   for worker in trial.workers[-1:]]
+    # one write: others may report at the same time
+    print("\n".join(report), flush=True)
     return not problems
+
+
+def run_all(wanted: list[Scenario], jobs: int, *parts: Any) -> list[bool]:
+    """Run them, some at a time; then those that stop what the others use."""
+    with ThreadPoolExecutor(jobs) as pool:
+        together = list(pool.map(lambda one: run_one(one, *parts), (one for one in wanted if not one.alone)))
+    return together + [run_one(one, *parts) for one in wanted if one.alone]
 
 
 def _line(error: BaseException, scenario: Scenario) -> str:
@@ -121,6 +132,7 @@ def main() -> int:
     parser.add_argument("--long", action="store_true", help="also those that take minutes")
     parser.add_argument("--where-the-server-matters", action="store_true",
                         help="without those that show the same on every version of PostgreSQL (SERVER_MATTERS = False)")
+    parser.add_argument("--jobs", type=int, default=1, help="how many at a time")
     parser.add_argument("--list", action="store_true", help="only show the names")
     arguments = parser.parse_args()
     try:
@@ -144,7 +156,7 @@ def main() -> int:
         version = Database(parts[0].address).value("show server_version")
         print(f"PostgreSQL {version}, {binary()}")
         wanted = [one for one in wanted if int(version.split(".")[0]) in one.majors]
-        results = [run_one(one, *parts) for one in wanted]
+        results = run_all(wanted, arguments.jobs, *parts)
     print(f"{results.count(True)} passed, {results.count(False)} failed")
     return 0 if all(results) and results else 1
 

@@ -8,6 +8,8 @@ from harness.trial import Trial
 
 # The same on every version of the server.
 SERVER_MATTERS = False
+# It stops the broker that all use.
+ALONE = True
 
 
 def run(t: Trial) -> None:

@@ -10,6 +10,9 @@ from harness.checks import check, equal, wait_for
 from harness.topics import replay
 from harness.trial import Trial, position
 
+# It kills what all use.
+ALONE = True
+
 CLIENTS = 4
 KILLS = 12
 
