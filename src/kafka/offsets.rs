@@ -8,8 +8,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread;
 use std::time::{Duration, Instant};
 
+use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::KafkaError;
 use rdkafka::message::Message as _;
@@ -195,42 +197,68 @@ fn take_over(settings: &KafkaSettings, place: &StoragePlace) -> Result<Transacti
 pub(super) fn load(settings: &KafkaSettings, place: &StoragePlace) -> Result<Stored, Fault> {
     let readers = Readers::open(settings)?;
     let stored = load_through(&readers, place);
-    client::dispose((readers.committed, readers.all));
+    client::dispose(readers.clients);
     stored
 }
 
 fn load_through(readers: &Readers<'_>, place: &StoragePlace) -> Result<Stored, Fault> {
-    let partition = Partition::open(readers, &place.offsets_topic, place.offsets_partition)?;
-    let offset = partition.last_of(place.offset_key.as_bytes())?;
-    let partition = Partition::open(readers, &place.states_topic, place.states_partition)?;
-    let mut states = BTreeMap::new();
-    partition.read(partition.low, |key, value| {
-        if let Some(key) = place.table_key(key) {
-            match value {
-                Some(value) => states.insert(key, value.to_vec()),
-                None => states.remove(&key),
-            };
-        }
-    })?;
-    let states = states.into_iter().map(|(key, value)| TableState { key, value: Some(value) });
-    Ok(Stored { offset, states: states.collect() })
+    let Clients { all, offsets, states } = &readers.clients;
+    // One question after the other: a client that is asked twice at once can answer the second
+    // one half a second later.
+    let find_ends = |topic, number| find_ends(all, readers.settings, topic, number);
+    let offset_ends = find_ends(&place.offsets_topic, place.offsets_partition)?;
+    let state_ends = find_ends(&place.states_topic, place.states_partition)?;
+    let open = |consumer, topic, number, ends| {
+        Partition::open(readers.settings, consumer, (topic, number), ends)
+    };
+    // Most of the reading is waiting, so both are read at the same time.
+    let (offset, states) = thread::scope(|scope| {
+        let states = scope.spawn(|| {
+            open(states, &place.states_topic, place.states_partition, state_ends)?.states_of(place)
+        });
+        let offset = open(offsets, &place.offsets_topic, place.offsets_partition, offset_ends)
+            .and_then(|partition| partition.last_of(place.offset_key.as_bytes()));
+        (offset, states.join())
+    });
+    let states = states.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    Ok(Stored { offset: offset?, states: states? })
 }
 
 struct Readers<'a> {
     settings: &'a KafkaSettings,
-    /// Sees committed records; for it the end of a partition is the last stable offset.
-    committed: BaseConsumer<Events>,
-    /// For it the end is the high watermark.
+    clients: Clients,
+}
+
+struct Clients {
+    /// For it the end of a partition is the high watermark.
     all: BaseConsumer<Events>,
+    /// These see committed records; for them the end is the last stable offset.
+    offsets: BaseConsumer<Events>,
+    states: BaseConsumer<Events>,
 }
 
 impl<'a> Readers<'a> {
     fn open(settings: &'a KafkaSettings) -> Result<Self, Fault> {
         let mut config = client::consumer_config(settings);
-        let committed = client::make(&config, "consumer")?;
+        let make = |config: &ClientConfig| client::make(config, "consumer");
+        let (offsets, states) = (make(&config)?, make(&config)?);
         config.set("isolation.level", "read_uncommitted");
-        Ok(Self { settings, committed, all: client::make(&config, "consumer")? })
+        Ok(Self { settings, clients: Clients { all: make(&config)?, offsets, states } })
     }
+}
+
+/// The first offset and the one behind the last, as this consumer sees them.
+fn find_ends(
+    consumer: &BaseConsumer<Events>,
+    settings: &KafkaSettings,
+    topic: &str,
+    number: i32,
+) -> Result<(i64, i64), Fault> {
+    let attempted = format!("the end of '{topic}' partition {number} cannot be found");
+    client::ask(consumer, settings, &attempted, |timeout| {
+        consumer.fetch_watermarks(topic, number, timeout)
+    })
+    .map_err(|fault| unreadable(&fault))
 }
 
 /// A partition of an internal topic, readable up to where it ended when it was opened.
@@ -244,19 +272,15 @@ struct Partition<'a> {
 }
 
 impl<'a> Partition<'a> {
-    /// Finds the end, and waits until no transaction before it is open any more.
-    fn open(readers: &'a Readers<'_>, topic: &'a str, number: i32) -> Result<Self, Fault> {
-        let Readers { settings, committed: consumer, all } = readers;
-        let attempted = format!("the end of '{topic}' partition {number} cannot be found");
-        let ends = |consumer: &BaseConsumer<Events>| {
-            client::ask(consumer, settings, &attempted, |timeout| {
-                consumer.fetch_watermarks(topic, number, timeout)
-            })
-            .map_err(|fault| unreadable(&fault))
-        };
-        let (low, high) = ends(all)?;
+    /// Waits until no transaction before the end is open any more.
+    fn open(
+        settings: &'a KafkaSettings,
+        consumer: &'a BaseConsumer<Events>,
+        (topic, number): (&'a str, i32),
+        (low, high): (i64, i64),
+    ) -> Result<Self, Fault> {
         let deadline = clock() + settings.request_timeout;
-        while ends(consumer)?.1 < high {
+        while find_ends(consumer, settings, topic, number)?.1 < high {
             if clock() >= deadline {
                 return Err(Code::OffsetUnreadable
                     .fault(format!(
@@ -285,6 +309,21 @@ impl<'a> Partition<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// The last committed state of each of the connector's tables.
+    fn states_of(&self, place: &StoragePlace) -> Result<Vec<TableState>, Fault> {
+        let mut states = BTreeMap::new();
+        self.read(self.low, |key, value| {
+            if let Some(key) = place.table_key(key) {
+                match value {
+                    Some(value) => states.insert(key, value.to_vec()),
+                    None => states.remove(&key),
+                };
+            }
+        })?;
+        let states = states.into_iter().map(|(key, value)| TableState { key, value: Some(value) });
+        Ok(states.collect())
     }
 
     /// Reads every committed record from `start` to the end.

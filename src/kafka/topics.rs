@@ -26,6 +26,8 @@ use crate::error::{Code, Fault};
 const CHUNK: usize = 200;
 /// Above this number of topics one question for all topics of the cluster is cheaper.
 const FEW: usize = 8;
+/// How long a healthy cluster may take to answer.
+const QUICKLY: Duration = Duration::from_millis(500);
 /// Pause between two looks for a topic that was just created.
 const SETTLE: Duration = Duration::from_millis(50);
 
@@ -70,15 +72,9 @@ pub struct TopicFacts {
 
 /// Creates and describes topics.
 pub struct Topics {
-    /// Both handles; `None` only while it is dropped.
-    handles: Option<Handles>,
+    /// The client; `None` only while it is dropped.
+    admin: Option<Arc<AdminClient<Events>>>,
     settings: KafkaSettings,
-}
-
-struct Handles {
-    admin: AdminClient<Events>,
-    /// Asks for metadata: the admin client tells nobody why it gets no answer.
-    probe: Arc<BaseConsumer<Events>>,
 }
 
 impl fmt::Debug for Topics {
@@ -89,7 +85,7 @@ impl fmt::Debug for Topics {
 
 impl Drop for Topics {
     fn drop(&mut self) {
-        client::dispose(self.handles.take());
+        client::dispose(self.admin.take());
     }
 }
 
@@ -99,18 +95,15 @@ impl Topics {
     /// # Errors
     /// The properties are wrong, the cluster does not answer, or it refuses the credentials.
     pub async fn connect(settings: &KafkaSettings) -> Result<Self, Fault> {
-        let handles = Handles {
-            admin: client::make(&client::admin_config(settings), "admin client")?,
-            probe: Arc::new(client::make(&client::consumer_config(settings), "consumer")?),
-        };
-        let this = Self { handles: Some(handles), settings: settings.clone() };
+        let admin = client::make(&client::admin_config(settings), "admin client")?;
+        let this = Self { admin: Some(Arc::new(admin)), settings: settings.clone() };
         // Any name would do: only the answer counts.
         this.partitions(vec![settings.offsets_topic.name.clone()]).await?;
         Ok(this)
     }
 
-    fn handles(&self) -> Result<&Handles, Fault> {
-        self.handles.as_ref().ok_or_else(|| Code::Internal.fault("the Kafka client is closed"))
+    fn admin(&self) -> Result<&Arc<AdminClient<Events>>, Fault> {
+        self.admin.as_ref().ok_or_else(|| Code::Internal.fault("the Kafka client is closed"))
     }
 
     /// Sees that a topic exists, creating it by the connector's rules if need be.
@@ -207,7 +200,7 @@ impl Topics {
 
     /// Partitions of these topics, as far as they exist.
     async fn partitions(&self, topics: Vec<String>) -> Result<HashMap<String, i32>, Fault> {
-        let probe = Arc::clone(&self.handles()?.probe);
+        let admin = Arc::clone(self.admin()?);
         let settings = self.settings.clone();
         blocking(move || {
             let wanted: HashSet<&str> = topics.iter().map(String::as_str).collect();
@@ -218,14 +211,11 @@ impl Topics {
                 topics.iter().map(|topic| Some(topic.as_str())).collect()
             };
             for topic in questions {
-                let attempted = topic.map_or_else(
-                    || "the topics cannot be listed".to_owned(),
-                    |topic| format!("topic '{topic}' cannot be looked up"),
-                );
-                found.extend(client::ask(&probe, &settings, &attempted, |timeout| {
-                    let metadata = probe.fetch_metadata(topic, timeout)?;
-                    existing(&metadata, &wanted)
-                })?);
+                let answer = admin.inner().fetch_metadata(topic, QUICKLY);
+                found.extend(match answer.and_then(|metadata| existing(&metadata, &wanted)) {
+                    Ok(found) => found,
+                    Err(_) => ask_patiently(&settings, topic, &wanted)?,
+                });
             }
             Ok(found)
         })
@@ -250,7 +240,7 @@ impl Topics {
             template.configs.iter().fold(topic, |topic, (key, value)| topic.set(key, value))
         });
         let new: Vec<NewTopic<'_>> = new.collect();
-        let outcomes = self.handles()?.admin.create_topics(&new, options).await;
+        let outcomes = self.admin()?.create_topics(&new, options).await;
         let outcomes = outcomes.map_err(|error| self.request_failed(&error, "create topics"))?;
         for outcome in outcomes {
             match outcome {
@@ -299,10 +289,11 @@ impl Topics {
     }
 
     async fn broker_count(&self) -> Result<usize, Fault> {
-        let probe = Arc::clone(&self.handles()?.probe);
+        let admin = Arc::clone(self.admin()?);
         let topic = self.settings.offsets_topic.name.clone();
         blocking(move || {
-            probe
+            admin
+                .inner()
                 .fetch_metadata(Some(&topic), Duration::from_secs(1))
                 .map(|metadata| metadata.brokers().len())
                 .map_err(|error| faults::fault(&error, "brokers", Code::KafkaUnreachable))
@@ -338,7 +329,7 @@ impl Topics {
         let mut facts = Vec::with_capacity(topics.len());
         for chunk in topics.chunks(CHUNK) {
             let resources: Vec<_> = chunk.iter().map(|t| ResourceSpecifier::Topic(t)).collect();
-            let answers = self.handles()?.admin.describe_configs(&resources, &self.options()).await;
+            let answers = self.admin()?.describe_configs(&resources, &self.options()).await;
             let answers =
                 answers.map_err(|error| self.request_failed(&error, "describe topics"))?;
             // In any order; what may not be described has no name.
@@ -374,6 +365,26 @@ impl Topics {
         let attempted = format!("the request to {what} at bootstrap.servers '{servers}' failed");
         faults::fault(error, &attempted, Code::KafkaUnreachable)
     }
+}
+
+/// Asks until there is an answer, or the time is over. Through a client of its own, which tells
+/// why there is none: the admin client tells nobody.
+fn ask_patiently(
+    settings: &KafkaSettings,
+    topic: Option<&str>,
+    wanted: &HashSet<&str>,
+) -> Result<HashMap<String, i32>, Fault> {
+    let attempted = topic.map_or_else(
+        || "the topics cannot be listed".to_owned(),
+        |topic| format!("topic '{topic}' cannot be looked up"),
+    );
+    let probe: BaseConsumer<Events> = client::make(&client::consumer_config(settings), "consumer")?;
+    let answer = client::ask(&probe, settings, &attempted, |timeout| {
+        let metadata = probe.fetch_metadata(topic, timeout)?;
+        existing(&metadata, wanted)
+    });
+    client::dispose(probe);
+    answer
 }
 
 /// Partitions of those topics that exist and are wanted.

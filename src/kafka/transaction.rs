@@ -134,16 +134,7 @@ impl Transactions {
         let attempted =
             format!("the transactional id '{}' could not be taken over", settings.transactional_id);
         let limit = settings.request_timeout;
-        // With a connection at hand the coordinator is found at once; librdkafka waits for half a
-        // second otherwise.
-        Question { attempted: &attempted, servers: &self.servers, limit, events: self.events() }
-            .ask(
-                || self.pause(TICK),
-                |timeout| {
-                    let topic = Some(self.storage.offsets_topic.as_str());
-                    self.producer.client().fetch_metadata(topic, timeout)
-                },
-            )?;
+        self.wait_for_broker(&attempted, limit)?;
         let deadline = clock() + limit;
         loop {
             let error = match self.producer.init_transactions(SLICE) {
@@ -155,6 +146,28 @@ impl Transactions {
             if !is_retriable(&error) || clock() >= deadline {
                 return Err(self.fault(&error, &attempted));
             }
+        }
+    }
+
+    /// Waits for a connection that lasts. Without one librdkafka looks for the coordinator half a
+    /// second later; the one to a bootstrap server ends when the brokers are known.
+    fn wait_for_broker(&self, attempted: &str, limit: Duration) -> Result<(), Fault> {
+        let topic = Some(self.storage.offsets_topic.as_str());
+        let question = Question { attempted, servers: &self.servers, limit, events: self.events() };
+        let deadline = clock() + SLICE;
+        loop {
+            let answered_by = question.ask(
+                || self.pause(TICK),
+                |timeout| {
+                    let metadata = self.producer.client().fetch_metadata(topic, timeout)?;
+                    Ok(metadata.orig_broker_id())
+                },
+            )?;
+            // a bootstrap server has no number
+            if answered_by >= 0 || clock() >= deadline {
+                return Ok(());
+            }
+            self.pause(TICK);
         }
     }
 
