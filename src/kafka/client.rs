@@ -33,9 +33,10 @@ pub(super) const MAX_REQUEST_SIZE: usize = 1 << 20;
 pub(super) const BATCH_SIZE: usize = 1_000_000;
 /// librdkafka's greatest `batch.num.messages`.
 const MOST_RECORDS_OF_A_BATCH: &str = "1000000";
-/// How long librdkafka waits for more records. Kafka transactions are ended as soon as the queue
-/// is empty, so waiting longer only delays them.
-const LINGER: &str = "1";
+/// How long librdkafka waits for more records, in ms. The publisher says when it has enough; until
+/// then no half-full request goes out, and no thread of the client spins through the last
+/// millisecond of its wait.
+const LINGER: &str = "100";
 
 /// How long trouble with a connection is brought together with what fails later.
 const RECENT: Duration = Duration::from_secs(30);
@@ -242,6 +243,8 @@ pub(super) fn producer_config(settings: &KafkaSettings) -> ClientConfig {
     config
         .set("partitioner", "murmur2_random")
         .set("linger.ms", LINGER)
+        // Follows linger.ms otherwise: records without a key stayed on one partition.
+        .set("sticky.partitioning.linger.ms", "10")
         .set("batch.size", BATCH_SIZE.to_string())
         // A batch is bounded in bytes alone.
         .set("batch.num.messages", MOST_RECORDS_OF_A_BATCH)

@@ -11,6 +11,7 @@ mod breather;
 mod client;
 mod cluster;
 mod faults;
+mod flush;
 pub mod murmur2;
 pub mod offsets;
 mod properties;

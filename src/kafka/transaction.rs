@@ -19,6 +19,7 @@ use super::boundary::TransactionLog;
 use super::breather::Breather;
 use super::client::{self, DeliveryFailure, Events, Question, clock, is_purge, wall_clock_micros};
 use super::faults;
+use super::flush::flush;
 use super::offsets::StoragePlace;
 use super::queue::{OffsetRecord, TableState};
 use super::settings::KafkaSettings;
@@ -29,8 +30,8 @@ use crate::record::{Batch, Record};
 
 /// How long the thread rests between two looks at the client's events.
 const TICK: Duration = Duration::from_millis(1);
-/// The same where a commit waits for it.
-const SHORT_TICK: Duration = Duration::from_micros(200);
+/// How long acknowledgements are waited for before failures are looked for.
+const GLANCE: Duration = Duration::from_millis(50);
 /// How long a call into the client may last before the stop signal is looked at again.
 const SLICE: Duration = Duration::from_millis(500);
 /// What is granted beyond the transaction's timeout for the broker's answer.
@@ -266,7 +267,8 @@ impl Transactions {
             }
             record = back;
             self.metrics.wait_for_buffer();
-            self.pause(TICK);
+            flush(&self.producer, TICK);
+            self.producer.poll(Duration::ZERO);
             self.check_delivery()?;
             self.check_stop()?;
             self.check_age()?;
@@ -292,15 +294,13 @@ impl Transactions {
     }
 
     fn await_acknowledgement(&self) -> Result<(), Fault> {
-        // Wakes the client's threads, so that they do not linger.
-        let mut is_empty = self.producer.flush(Duration::ZERO).is_ok();
-        while !is_empty {
-            self.pause(SHORT_TICK);
+        while !flush(&self.producer, GLANCE) {
+            self.producer.poll(Duration::ZERO);
             self.check_delivery()?;
             self.check_stop()?;
             self.check_age()?;
-            is_empty = self.producer.in_flight_count() == 0;
         }
+        self.producer.poll(Duration::ZERO);
         self.check_delivery()
     }
 

@@ -117,6 +117,15 @@ fn only_kafka_herder_and_cli_name_the_kafka_client() {
 }
 
 #[test]
+fn unsafe_code_is_in_one_place() {
+    for path in sources() {
+        let name = relative(&path);
+        let has = code(&path).contains("unsafe");
+        assert_eq!(has, name == "kafka/flush.rs", "{name}");
+    }
+}
+
+#[test]
 fn the_wire_imports_nothing_but_bytes_and_positions() {
     for path in sources() {
         let name = relative(&path);
