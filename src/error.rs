@@ -304,6 +304,8 @@ pub struct Place {
     pub position: Option<String>,
     /// The record's key, as readable text.
     pub key: Option<String>,
+    /// The configuration's key that it is about; inside a transform, its option.
+    pub setting: Option<String>,
 }
 
 /// A coded failure: what, where, and what to do.
@@ -367,6 +369,13 @@ impl Fault {
     #[must_use]
     pub fn within(mut self, part: impl fmt::Display) -> Self {
         self.0.message = format!("{part}: {}", self.0.message);
+        self
+    }
+
+    /// Names the configuration's key that it is about.
+    #[must_use]
+    pub fn about(mut self, setting: impl Into<String>) -> Self {
+        self.0.place.setting = Some(setting.into());
         self
     }
 

@@ -102,6 +102,7 @@ impl ColumnRules {
             (Some(first), Some(second)) => Err(Code::ColumnRuleUnfit
                 .fault(format!("both {} and {} name it", first.name(), second.name()))
                 .at_column(column)
+                .about(second.name())
                 .hint("Let one rule name the column.")),
             _ => Ok(first),
         }
@@ -150,6 +151,7 @@ fn treat(
     if in_key && !matches!(rule.treatment, Treatment::Truncate(_)) {
         return Err(Code::ColumnRuleUnfit
             .fault(format!("{} would hide it, and the record's key shows it", rule.name()))
+            .about(rule.name())
             .hint(
                 "Key the records by other columns (message.key.columns), or take the column out \
                  of the rule.",
@@ -168,6 +170,7 @@ fn treat(
                     rule.name(),
                     column.native.name
                 ))
+                .about(rule.name())
                 .hint("column.exclude.list leaves the column out."));
         }
     };

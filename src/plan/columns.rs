@@ -93,6 +93,7 @@ fn check_names(version: &TableVersion, published: &[PublishedColumn]) -> Result<
             return Err(Code::SchemaIllegalName
                 .fault(format!("columns '{other}' and '{}' both become '{name}'", column.name))
                 .at_column(column.name.as_str())
+                .about("field.name.adjustment.mode")
                 .hint(
                     "Rename or exclude one of them, or set field.name.adjustment.mode to \
                      avro_unicode.",

@@ -23,7 +23,10 @@ pub fn table_topic(settings: &PlanSettings, table: &TableId) -> Result<String, F
     let topic =
         adjust(&format!("{topic_prefix}{topic_delimiter}{namespace}{topic_delimiter}{name}"));
     check(&topic).map_err(|fault| {
-        fault.at_table(table.to_string()).hint("Shorten topic.prefix, or rename the table.")
+        fault
+            .at_table(table.to_string())
+            .about("topic.prefix")
+            .hint("Shorten topic.prefix, or rename the table.")
     })?;
     Ok(topic)
 }

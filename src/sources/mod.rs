@@ -126,12 +126,16 @@ impl SourceSettings {
         }
     }
 
-    /// The configuration key that a fault of the live check is about.
-    pub const fn blamed_key(&self, code: Code) -> &'static str {
-        match code {
+    /// The configuration key that a fault of the live check is about: what the fault says itself,
+    /// else where faults of its code usually come from.
+    pub fn blamed_key<'a>(&self, fault: &'a Fault) -> &'a str {
+        if let Some(setting) = &fault.place().setting {
+            return setting;
+        }
+        match fault.code() {
             Code::RegistryUnreachable | Code::RegistryRefused => "value.converter",
             Code::KafkaUnreachable | Code::KafkaAuthentication | Code::KafkaAuthorization => "name",
-            _ => match self {
+            code => match self {
                 Self::Postgres(_) => postgres::keys::blamed_key(code),
             },
         }

@@ -125,7 +125,7 @@ impl Worker {
                 .map(|fault| {
                     let key = match fault.code() {
                         Code::KafkaUnreachable | Code::KafkaAuthentication => "bootstrap.servers",
-                        code => connector.source.blamed_key(code),
+                        _ => connector.source.blamed_key(&fault),
                     };
                     Finding { key: key.to_owned(), fault }
                 })
@@ -192,8 +192,8 @@ impl Runtime for Worker {
             let mut validation = validate(config, &self.config);
             if let Ok(connector) = TypedConnector::parse(config, &self.config) {
                 for fault in self.validate_live(&connector).await {
-                    let key = connector.source.blamed_key(fault.code());
-                    validation.blame(key, fault.to_string());
+                    let key = connector.source.blamed_key(&fault).to_owned();
+                    validation.blame(&key, fault.to_string());
                 }
             }
             validation

@@ -36,6 +36,18 @@ def case(*codes: str, setup: Callable[[Trial], Any] | None = None, says: str = "
     return run
 
 
+def transform_option(t: Trial) -> None:
+    """A fault that only the table's columns show is told at the option that it is about."""
+    worker = t.worker()
+    config = t.config(transforms="flat,names", transforms_flat_type="io.debezium.transforms.ExtractNewRecordState",
+                      transforms_names_type="org.apache.kafka.connect.transforms.ReplaceField$Value",
+                      transforms_names_renames="v:id")
+    answer = worker.rest("PUT", "/connector-plugins/PostgresConnector/config/validate", config | AT_ONCE | {"name": t.name})
+    told = [info["value"]["name"] for info in answer.body["configs"] if info["value"]["errors"]]
+    equal(told, ["transforms.names.renames"], "keys with errors")
+    t.nothing_left()
+
+
 def no_such_port(t: Trial) -> None:
     refused(t, t.worker(), t.config(database_port=str(free_port())) | AT_ONCE, "TG-E-SOURCE-UNREACHABLE")
 
@@ -168,6 +180,7 @@ CASES = {
     "publication-name": case("TG-E-PUBLICATION-NAME-INVALID", publication_name='a"b'),
     "plugin": case("TG-E-CONFIG", plugin_name="decoderbufs"),
     "avro-names": illegal_names,
+    "transform-option": transform_option,
     "bodies": bodies,
     "all-at-once": all_at_once,
     "worker-files": worker_files,

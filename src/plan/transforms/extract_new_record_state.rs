@@ -197,6 +197,7 @@ fn add(
     if fields.iter().any(|field| field.name == name) {
         return Err(Code::SchemaIllegalName
             .fault(format!("the row has a column '{name}', and a field of that name is added"))
+            .about("add.fields")
             .hint("Set add.fields.prefix, or give the field another name (field:name)."));
     }
     fields.push(Field { name: name.to_owned(), schema: Arc::clone(&shape.schema) });

@@ -76,16 +76,16 @@ pub(super) fn apply(
         for step in steps {
             let mut rewritten: Vec<RecordShape> = Vec::with_capacity(records.len());
             for record in std::mem::take(records) {
-                let made = step
-                    .apply(record, rewritten.last())
-                    .map_err(|fault| fault.within(format!("transforms.{}", step.name)))?;
+                let made =
+                    step.apply(record, rewritten.last()).map_err(|fault| step.blame(fault))?;
                 rewritten.extend(made);
             }
             *records = rewritten;
         }
         for record in records {
             if let Topic::Fixed(topic) = &record.topic {
-                topics::check(topic).map_err(|fault| fault.within("transforms").hint(TOPICS))?;
+                topics::check(topic)
+                    .map_err(|fault| fault.within("transforms").about("transforms").hint(TOPICS))?;
             }
             headers::restate(record);
         }
@@ -100,7 +100,8 @@ pub(super) fn apply(
 /// [`Code::SchemaIllegalName`]: no broker would accept its name.
 pub fn routed_topic(route: &Route, text: &str) -> Result<String, Fault> {
     let topic = route.naming.topic(text);
-    topics::check(&topic).map_err(|fault| fault.within("transforms").hint(TOPICS))?;
+    topics::check(&topic)
+        .map_err(|fault| fault.within("transforms").about("transforms").hint(TOPICS))?;
     Ok(topic)
 }
 
@@ -109,6 +110,13 @@ const TOPICS: &str = "A topic's name has up to 249 of the characters a-z, A-Z, 0
                       legal.";
 
 impl Step {
+    /// Says which step, and which of its options, a fault is about.
+    fn blame(&self, fault: Fault) -> Fault {
+        let option = fault.place().setting.as_deref().unwrap_or("type");
+        let setting = format!("transforms.{}.{option}", self.name);
+        fault.within(format!("transforms.{}", self.name)).about(setting)
+    }
+
     /// `before` is what it made of the records before this one, its last.
     fn apply(
         &self,

@@ -47,6 +47,7 @@ impl ReplaceField {
             if fields.iter().any(|other| other.name == name) {
                 return Err(Code::SchemaIllegalName
                     .fault(format!("two fields of the {} would be called '{name}'", self.word()))
+                    .about("renames")
                     .hint("Correct renames."));
             }
             fields.push(Field { name: name.to_owned(), schema: Arc::clone(&field.schema) });

@@ -459,7 +459,14 @@ fn what_does_not_fit_a_table_is_refused_before_its_first_row() {
     check_refused(item(), &apart, TransformUnfit, "no field 'after'");
     let twins = replace(Side::Value, &[], &[], &[("before", "after")]);
     check_refused(item(), &[twins], SchemaIllegalName, "would be called 'after'");
+    let twins = try_plan(item(), &[replace(Side::Value, &[], &[], &[("before", "after")])]);
+    let setting = |plan: Result<_, Fault>| plan.map(drop).unwrap_err().place().setting.clone();
+    assert_eq!(setting(twins).as_deref(), Some("transforms.t.renames"));
     let keyless = replace(Side::Key, &[], &["id"], &[]);
+    assert_eq!(
+        setting(try_plan(item(), std::slice::from_ref(&keyless))).as_deref(),
+        Some("transforms.t.type")
+    );
     check_refused(item(), &[keyless], TransformUnfit, "no field of the key");
     for (topic, expect) in [("a b", "transforms: 'a b' is no name"), ("", "transforms: '' is no")] {
         let fault = try_plan(item(), &[router(".*", topic)]).unwrap_err();
