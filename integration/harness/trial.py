@@ -20,7 +20,7 @@ from .database import Database
 from .own_registry import OwnRegistry
 from .rest import Rest, quoted
 from .topics import Cluster, Record, Schemas, Topic
-from .worker import Connector, Worker, free_port
+from .worker import Connector, Worker, free_port, free_ports
 
 # Everything on the shared services that a run makes begins so.
 MARK = "tgtest"
@@ -83,6 +83,21 @@ class Trial:
         server.start()
         self._use(server)
         self._create_source()
+
+    def own_kafka(self, brokers: int = 1, **settings: str) -> Kafka:
+        """Use a cluster of this trial's own from here on, with these settings; underscores stand for dots."""
+        cluster = Kafka(brokers, name="kafka-own", at_port=free_ports(2 * brokers), settings=_dotted(settings))
+        shared = self.cluster
+
+        def back() -> None:
+            cluster.remove()
+            self.cluster = shared
+
+        cluster.remove()
+        self.later(back)
+        cluster.start()
+        self.kafka, self.cluster = cluster, Cluster(cluster.address)
+        return cluster
 
     def own_registry(self) -> OwnRegistry:
         """Use a registry of this trial's own from here on, one that faults can be ordered from."""

@@ -1,5 +1,6 @@
 """A worker process of the build under test."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -31,6 +32,19 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return probe.getsockname()[1]
+
+
+def free_ports(count: int) -> int:
+    """The first of so many ports in a row that nobody has now."""
+    while True:
+        first = free_port()
+        try:
+            with contextlib.ExitStack() as probes:
+                for number in range(first, first + count):
+                    probes.enter_context(socket.socket()).bind((HOST, number))
+            return first
+        except (OSError, OverflowError):
+            continue
 
 
 class Worker:

@@ -49,6 +49,8 @@ pub(super) struct Transactions {
     storage: StoragePlace,
     timeout: Duration,
     servers: String,
+    /// `transactional.id`.
+    id: String,
     /// When the open transaction began.
     opened: Option<Instant>,
     breather: Breather,
@@ -117,6 +119,7 @@ impl Transactions {
             storage,
             timeout: settings.transaction_timeout(),
             servers: settings.producer.bootstrap_servers().to_owned(),
+            id: settings.transactional_id.clone(),
             opened: None,
             breather: Breather::new(),
             first_drain: None,
@@ -415,8 +418,13 @@ impl Transactions {
     }
 
     fn fatal(&self, code: RDKafkaErrorCode, reason: &str) -> Fault {
-        let code = faults::definite(code).unwrap_or(Code::KafkaTransaction);
-        self.unless_expired(code.fault(reason))
+        let fault = faults::definite(code).unwrap_or(Code::KafkaTransaction).fault(reason);
+        self.unless_expired(match code {
+            RDKafkaErrorCode::TransactionalIdAuthorizationFailed => {
+                fault.within(format!("the transactional id '{}'", self.id))
+            }
+            _ => fault,
+        })
     }
 
     /// The coordinator fences a producer off, too, whose transaction it ended because it was open
