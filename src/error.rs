@@ -197,6 +197,15 @@ codes! {
     FilterPushdownDrift "FILTER-PUSHDOWN-DRIFT" Halt
         "The publication's row filter is not the configured one, or let a row through that the configured one refuses."
         "Restore the publication's filter as the message says, or set row.filter.pushdown=none on a publication without filters.";
+    DdlCapture "DDL-CAPTURE" Halt
+        "ddl.capture=event_trigger, and the event triggers are missing, disabled or not those of this version."
+        "Run tidegate ddl-capture install, or set ddl.capture=off; see docs/schema-changes.md.";
+    DdlNoteRefused "DDL-NOTE-REFUSED" Halt
+        "A note of the event triggers is not believed: it is not signed for its transaction, or not of their form. It has no effect; the log warns of it."
+        "See who writes messages of the prefix tidegate.ddl; run tidegate ddl-capture verify.";
+    SchemaRewrite "SCHEMA-REWRITE" Halt
+        "A table was rewritten by a change of its definition: values of rows that were published may be others now, and no change event says so."
+        "Stop the writers, apply the change downstream or read the table again, then acknowledge it; docs/schema-changes.md has the recipe.";
     ValueEncoding "VALUE-ENCODING" Halt
         "A text value is not valid UTF-8."
         "Repair the value at the source, or exclude the column.";

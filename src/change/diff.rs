@@ -12,8 +12,16 @@ pub enum ChangeClass {
     Baseline,
     /// New columns only.
     Additive,
+    /// Defaults, nullability: what rows are read by stays the same.
+    Compatible,
     /// A type or modifier changed.
     Retyped,
+    /// Columns that are known to have another name and to be the same.
+    Renamed,
+    /// Rows were written anew by the definition's change, and the stream does not show them.
+    Rewriting,
+    /// Parts of the table came or went, with the rows that they have.
+    Topology,
     /// Columns went (a rename looks like one that went and one that came).
     Destructive,
     /// The identity by which rows are told changed.
@@ -28,7 +36,11 @@ impl ChangeClass {
         match self {
             Self::Baseline => "baseline",
             Self::Additive => "additive",
+            Self::Compatible => "compatible",
             Self::Retyped => "retyped",
+            Self::Renamed => "renamed",
+            Self::Rewriting => "rewriting",
+            Self::Topology => "topology",
             Self::Destructive => "destructive",
             Self::Identity => "identity",
             Self::Relation => "relation",
@@ -39,9 +51,11 @@ impl ChangeClass {
 /// One difference in one column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnChange {
-    /// The column.
+    /// The column; empty for what is said of the whole table.
     pub column: String,
-    /// `added`, `dropped`, `retyped` or `identity`.
+    /// `added`, `dropped`, `retyped` or `identity`; where the source says more of definitions also
+    /// `renamed`, `replaced`, `default`, `nullability`, `generated`, `rewritten`, `partition added`,
+    /// `partition removed` or `unlogged`.
     pub kind: &'static str,
     /// The earlier type or flag.
     pub from: Option<String>,
@@ -54,12 +68,31 @@ pub struct ColumnChange {
 /// All differences between two versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableChange {
-    /// `renamed`, `recreated`, `identity` or `observed`.
+    /// `renamed`, `recreated`, `identity` or `observed`; where the source tells of definitions also
+    /// `ddl_captured`, `topology`, `dropped` or `suspected`.
     pub kind: &'static str,
     /// The gravest class among them.
     pub class: ChangeClass,
     /// Column by column.
     pub columns: Vec<ColumnChange>,
+    /// What became of the rows that were there, if the source says so.
+    pub rewrite: Option<Rewrite>,
+}
+
+/// What a change of the definition did to rows that were there, beside the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rewrite {
+    /// Whether values of rows may be others than before; `None`: it is not known.
+    pub changes_values: Option<bool>,
+    /// Why the source wrote them anew, in its own words.
+    pub reason: Option<String>,
+    /// What it means for what was published: `unaffected`, `default_not_replayed` or
+    /// `values_unknown`.
+    pub existing_rows: &'static str,
+    /// What mends it: `none`, `drain` or `resnapshot`.
+    pub recommended: &'static str,
+    /// What was done: `forwarded`, `warned` or `resnapshot`.
+    pub action: &'static str,
 }
 
 /// Compares two versions; `None` if the stream says the same of both.
@@ -136,5 +169,5 @@ fn summarize(
         ("observed", ChangeClass::Additive)
     };
     let class = columns.iter().map(|change| change.class).fold(own_class, ChangeClass::max);
-    TableChange { kind, class, columns }
+    TableChange { kind, class, columns, rewrite: None }
 }

@@ -10,7 +10,7 @@ mod key_values;
 mod scalar;
 mod table;
 
-pub use diff::{ChangeClass, ColumnChange, TableChange, diff};
+pub use diff::{ChangeClass, ColumnChange, Rewrite, TableChange, diff};
 pub use event::{Cell, ChangeKind, Event, RowImage, TransactionPlace};
 pub use key_values::{EachPair, KeyValueReader, KeyValues};
 pub use scalar::{

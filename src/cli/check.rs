@@ -39,12 +39,15 @@ impl Check {
             None => assumed_worker(&self.addresses)?,
         };
         let (name, config) = read_connector(&self.connector)?;
-        let findings = Worker::new(Arc::new(worker)).examine(&config).await;
+        let worker = Worker::new(Arc::new(worker));
+        let findings = worker.examine(&config).await;
+        let note = worker.note(&config).await;
         let paint = Paint(output::wants_colour());
         let text = if self.json {
-            as_json(&name, &findings).to_string()
+            as_json(&name, &findings, note.as_deref()).to_string()
         } else {
-            as_text(&name, &findings, paint)
+            let text = as_text(&name, &findings, paint);
+            note.iter().fold(text, |text, note| format!("{text}\n{}", paint.dim(note)))
         };
         output::line(&text);
         Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -85,7 +88,7 @@ fn as_text(name: &str, findings: &[Finding], paint: Paint) -> String {
     text
 }
 
-fn as_json(name: &str, findings: &[Finding]) -> Value {
+fn as_json(name: &str, findings: &[Finding], note: Option<&str>) -> Value {
     let faults: Vec<_> = findings
         .iter()
         .map(|Finding { key, fault }| {
@@ -99,7 +102,8 @@ fn as_json(name: &str, findings: &[Finding]) -> Value {
             })
         })
         .collect();
-    json!({ "name": name, "ok": findings.is_empty(), "faults": faults })
+    let notes: Vec<_> = note.into_iter().collect();
+    json!({ "name": name, "ok": findings.is_empty(), "faults": faults, "notes": notes })
 }
 
 #[cfg(test)]
@@ -139,11 +143,12 @@ mod tests {
 
     #[test]
     fn machines_get_one_object() {
-        let body = as_json("c", &findings());
+        let body = as_json("c", &findings(), None);
         assert_eq!(
             (&body["ok"], &body["faults"][1]["code"]),
             (&json!(false), &json!("TG-E-WAL-LEVEL"))
         );
-        assert_eq!(as_json("c", &[]), json!({"name": "c", "ok": true, "faults": []}));
+        let expect = json!({"name": "c", "ok": true, "faults": [], "notes": ["n"]});
+        assert_eq!(as_json("c", &[], Some("n")), expect);
     }
 }

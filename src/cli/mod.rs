@@ -1,9 +1,11 @@
 //! Arguments → command. Composition only: what a command does is in its own module.
 
+mod address;
 mod files;
 mod output;
 
 mod check;
+mod ddl_capture;
 mod signals;
 mod tail;
 mod try_out;
@@ -27,6 +29,8 @@ enum Command {
     Worker(worker::WorkerCommand),
     /// Say everything that is wrong with a connector, and what mends it; change nothing.
     Check(check::Check),
+    /// Event triggers that tell of changed definitions: install, compare, remove.
+    DdlCapture(ddl_capture::DdlCapture),
     /// Show a connector's changes as the records they would be, without Kafka; keep nothing.
     Try(try_out::Try),
     /// Read topics as a consumer would, decoded through the schema registry.
@@ -38,6 +42,7 @@ pub async fn run(arguments: Arguments) -> ExitCode {
     let outcome = match arguments.command {
         Command::Worker(worker) => Box::pin(worker.run()).await.map(|()| ExitCode::SUCCESS),
         Command::Check(check) => Box::pin(check.run()).await,
+        Command::DdlCapture(command) => Box::pin(command.run()).await,
         Command::Try(look) => Box::pin(look.run()).await.map(|()| ExitCode::SUCCESS),
         Command::Tail(tail) => tail.run().await.map(|()| ExitCode::SUCCESS),
     };

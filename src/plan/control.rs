@@ -30,6 +30,10 @@ pub struct ControlOrigin<'a> {
     pub sequence: u64,
     /// Who says so.
     pub provenance: Provenance,
+    /// The command that changed the definition, as the source calls it, if it says so.
+    pub command: Option<&'a str>,
+    /// The position behind which it happened, if it is known only that it did so before this one.
+    pub after_position: Option<&'a str>,
 }
 
 /// Who says what a table looks like.
@@ -39,6 +43,8 @@ pub enum Provenance {
     Stream,
     /// The catalogue, as of a snapshot.
     Catalogue,
+    /// A trigger of the source that tells of changed definitions, at this very place.
+    Trigger,
 }
 
 impl Provenance {
@@ -46,6 +52,7 @@ impl Provenance {
         match self {
             Self::Stream => "stream",
             Self::Catalogue => "catalogue",
+            Self::Trigger => "event_trigger",
         }
     }
 }
@@ -73,8 +80,14 @@ pub fn control_record(
     let (kind, class) =
         change.map_or(("baseline", "baseline"), |change| (change.kind, change.class.as_str()));
     let changes = change.map_or(&[][..], |change| &change.columns);
+    let rewrite = change.and_then(|change| change.rewrite.as_ref());
+    let rewrites = rewrite.map(|rewrite| match rewrite.changes_values {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "unknown",
+    });
     let value = Literal::Struct(vec![
-        text(identifier(origin, after)),
+        text(control_id(origin, after.native_id)),
         number(after.epoch),
         text(kind),
         position(origin),
@@ -85,7 +98,12 @@ pub fn control_record(
         Literal::Array(changes.iter().map(column_change).collect()),
         text(class),
         text("forward"),
-        text("forwarded"),
+        text(rewrite.map_or("forwarded", |rewrite| rewrite.action)),
+        optional(origin.command),
+        optional(rewrites),
+        optional(rewrite.and_then(|rewrite| rewrite.reason.as_deref())),
+        optional(rewrite.map(|rewrite| rewrite.existing_rows)),
+        optional(rewrite.map(|rewrite| rewrite.recommended)),
     ]);
     let (key_schema, value_schema) = (&SCHEMAS.0, &SCHEMAS.1);
     ControlRecord {
@@ -96,10 +114,11 @@ pub fn control_record(
     }
 }
 
-/// The same place in the same stream gives the same id.
-fn identifier(origin: &ControlOrigin<'_>, version: &TableVersion) -> String {
+/// The id of the record about a table, by the source's number of it. The same place in the same
+/// stream gives the same id.
+pub fn control_id(origin: &ControlOrigin<'_>, native_id: u64) -> String {
     let ControlOrigin { system, stream, commit_position, sequence, .. } = origin;
-    format!("{system}:{stream}:{}:{commit_position}:{sequence}", version.native_id)
+    format!("{system}:{stream}:{native_id}:{commit_position}:{sequence}")
 }
 
 fn key(origin: &ControlOrigin<'_>, table: &TableId) -> Literal {
@@ -118,6 +137,7 @@ fn position(origin: &ControlOrigin<'_>) -> Literal {
         optional(origin.end_position),
         optional(origin.transaction),
         number(origin.sequence),
+        optional(origin.after_position),
     ])
 }
 
@@ -227,6 +247,7 @@ static SCHEMAS: LazyLock<(Arc<Schema>, Arc<Schema>)> = LazyLock::new(|| {
             ("end", string().optional()),
             ("transaction", string().optional()),
             ("sequence", long()),
+            ("after", string().optional()),
         ],
     );
     let relation = structure(
@@ -263,6 +284,11 @@ static SCHEMAS: LazyLock<(Arc<Schema>, Arc<Schema>)> = LazyLock::new(|| {
             ("class", string()),
             ("mode", string()),
             ("action", string()),
+            ("command", string().optional()),
+            ("rewrites_existing_rows", string().optional()),
+            ("rewrite_reason", string().optional()),
+            ("existing_rows", string().optional()),
+            ("recommended", string().optional()),
         ],
     );
     let key = structure(
@@ -308,6 +334,8 @@ mod tests {
             transaction: Some("731"),
             sequence: 2,
             provenance: Provenance::Stream,
+            command: None,
+            after_position: None,
         }
     }
 
@@ -370,7 +398,7 @@ mod tests {
         let record = || control_record(&origin(), None, &before(), None);
         assert_eq!(record(), record());
         let later = ControlOrigin { sequence: 3, ..origin() };
-        assert_ne!(identifier(&origin(), &before()), identifier(&later, &before()));
+        assert_ne!(control_id(&origin(), 7), control_id(&later, 7));
     }
 
     #[test]

@@ -47,7 +47,7 @@ use crate::record::RecordShape;
 
 pub use crate::record::{HashAlgorithm, HashInput, Side};
 pub use column_rules::{ColumnRules, ColumnTreatment, Treatment};
-pub use control::{ControlOrigin, ControlRecord, Provenance, control_record};
+pub use control::{ControlOrigin, ControlRecord, Provenance, control_id, control_record};
 pub use message::message_plan;
 pub use names::NameAdjustment;
 pub use notices::{

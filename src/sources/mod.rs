@@ -87,6 +87,13 @@ impl SourceSettings {
         }
     }
 
+    /// What a person may want to know of the source, though nothing is wrong.
+    pub async fn note(&self) -> Option<String> {
+        match self {
+            Self::Postgres(settings) => Box::pin(postgres::ddl::note(&settings.connection)).await,
+        }
+    }
+
     /// The states of those tables, remade, whose row filter is another one than the configured.
     ///
     /// # Errors

@@ -159,6 +159,8 @@ impl Bench {
             transaction: None,
             sequence: 1,
             provenance: Provenance::Stream,
+            command: None,
+            after_position: None,
         };
         let record = control_record(&origin, None, &version, None);
         let state = TableState { key: "1".to_owned(), value: Some(b"state".to_vec()) };

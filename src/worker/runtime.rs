@@ -137,6 +137,11 @@ impl Worker {
         }
     }
 
+    /// What a person may want to know of a configuration's source, though nothing is wrong.
+    pub async fn note(&self, config: &ConnectorConfig) -> Option<String> {
+        TypedConnector::parse(config, &self.config).ok()?.source.note().await
+    }
+
     /// Passes what the connector would publish to `reader`, as JSON, without Kafka and registries,
     /// until that answers false or the look is told to stop. Leaves nothing behind.
     ///

@@ -34,7 +34,9 @@ def faults(t: Trial) -> None:
     done = t.command("check", file, *services(t)).succeed()
     check("in order" in done.out, f"it says so: {done.out}")
     body = json.loads(t.command("check", file, *services(t), "--json").succeed().out)
+    notes = body.pop("notes")
     equal(body, {"name": t.name, "ok": True, "faults": []}, "the answer for machines")
+    check(len(notes) == 1 and "takes a superuser" in notes[0], f"whether event triggers could be installed: {notes}")
 
     # What the configuration alone tells is told without asking anybody.
     wrong = t.connector_file(**{"snapshot.mode": "intial", "topic.prefx": "x"})

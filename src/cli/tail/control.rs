@@ -20,10 +20,17 @@ pub(super) fn describe(value: &Value, paint: Paint) -> (String, Vec<String>) {
         Some("renamed") => format!("{} is now called {table}", former_name(value)),
         Some("recreated") => format!("{table} was dropped and created anew"),
         Some("identity") => format!("the rows of {table} are told apart in another way"),
+        Some("dropped") => format!("{table} was dropped"),
+        Some("topology") => format!("the partitions of {table} changed"),
+        Some("suspected") => format!("{table} was probably rewritten"),
+        _ if rewrites(value) => format!("the rows of {table} were written anew"),
         _ if changes.is_empty() => format!("the definition of {table} changed"),
         _ => format!("the columns of {table} changed"),
     };
     let mut lines: Vec<_> = changes.iter().map(|change| in_words(change, paint)).collect();
+    if rewrites(value) {
+        lines.push(paint.red("what was published of its rows may not be true any more"));
+    }
     if let Some(line) = identity_change(value) {
         lines.push(line);
     }
@@ -32,6 +39,9 @@ pub(super) fn describe(value: &Value, paint: Paint) -> (String, Vec<String>) {
     }
     let position = value.get("position").unwrap_or(&Value::Null);
     let seen = match value.get("provenance").and_then(Value::as_str) {
+        Some("catalogue") if value.get("kind").is_some_and(|kind| kind == "suspected") => {
+            "as the catalogue had it by"
+        }
         Some("catalogue") => "as the catalogue had it at",
         _ => "from the transaction at",
     };
@@ -42,6 +52,11 @@ pub(super) fn describe(value: &Value, paint: Paint) -> (String, Vec<String>) {
         text(value, "class"),
     )));
     (heading, lines)
+}
+
+/// Whether values of rows that were there are, or may be, others now.
+fn rewrites(value: &Value) -> bool {
+    value.get("rewrites_existing_rows").is_some_and(|word| word == "yes" || word == "unknown")
 }
 
 fn former_name(value: &Value) -> String {
@@ -57,6 +72,18 @@ fn in_words(change: &Value, paint: Paint) -> String {
         Some("retyped") => format!("column {column} was of type {from} and is now of type {to}"),
         Some("identity") if to == "true" => format!("column {column} now belongs to the identity"),
         Some("identity") => format!("column {column} no longer belongs to the identity"),
+        Some("renamed") => format!("column {column} is now called {to}"),
+        Some("replaced") => {
+            paint.red(&format!("column {column} was dropped, and another added under its name"))
+        }
+        Some("rewritten") => paint.red(&format!("column {column} was computed anew")),
+        Some("nullability") => format!("column {column} was {from} and is now {to}"),
+        Some("default") => format!("the default of column {column} was {from} and is now {to}"),
+        Some("generated") => format!("column {column} was {from} and is now {to}"),
+        Some("type altered") => format!("the type of column {column} was altered"),
+        Some("partition added") => paint.green(&format!("partition {to} came")),
+        Some("partition removed") => paint.red(&format!("partition {from} went")),
+        Some("unlogged") => paint.red("it is unlogged: its changes are not in the stream"),
         _ => format!("column {column}: {from} → {to}"),
     }
 }
@@ -169,6 +196,35 @@ mod tests {
             &expect![[r#"
                 public.thing is now called public.item
                 id int4 (key), v text
+                epoch 3, from the transaction at 0/1A2B, class additive"#]],
+        );
+    }
+
+    #[test]
+    fn what_no_description_in_the_stream_shows() {
+        let changes = json!([
+            {"column": "a", "kind": "renamed", "from": "a", "to": "b"},
+            {"column": "c", "kind": "default", "from": null, "to": "5"},
+            {"column": "v", "kind": "rewritten", "from": null, "to": null},
+        ]);
+        let mut rewritten = record("ddl_captured", changes);
+        rewritten["rewrites_existing_rows"] = json!("yes");
+        check(
+            &rewritten,
+            &expect![[r#"
+                the rows of public.item were written anew
+                column a is now called b
+                the default of column c was – and is now 5
+                column v was computed anew
+                what was published of its rows may not be true any more
+                epoch 3, from the transaction at 0/1A2B, class additive"#]],
+        );
+        let went = json!([{"column": "", "kind": "partition removed", "from": "p_1", "to": null}]);
+        check(
+            &record("topology", went),
+            &expect![[r#"
+                the partitions of public.item changed
+                partition p_1 went
                 epoch 3, from the transaction at 0/1A2B, class additive"#]],
         );
     }

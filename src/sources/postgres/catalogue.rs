@@ -137,7 +137,14 @@ pub struct TableFacts {
     pub comment: Option<String>,
     /// How many rows the last `ANALYZE` or `VACUUM` saw.
     pub estimated_rows: Option<u64>,
+    /// The partitions that have rows, sorted, quoted where that is needed; `None`: it is not
+    /// partitioned, or has more than [`MOST_PARTITIONS`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partitions: Option<Vec<String>>,
 }
+
+/// The most partitions whose names are kept.
+pub const MOST_PARTITIONS: usize = 1000;
 
 impl TableFacts {
     /// `namespace.name`, for people.
@@ -276,7 +283,9 @@ fn table_query(list: &str) -> String {
          obj_description(c.oid, 'pg_class'), \
          (CASE WHEN c.relkind = 'p' THEN (SELECT sum(greatest(l.reltuples, 0)) \
              FROM pg_partition_tree(c.oid) t JOIN pg_class l ON l.oid = t.relid WHERE t.isleaf) \
-          WHEN c.reltuples >= 0 THEN c.reltuples END)::int8 \
+          WHEN c.reltuples >= 0 THEN c.reltuples END)::int8, \
+         CASE WHEN c.relkind = 'p' THEN (SELECT json_agg(p.name) FROM (SELECT t.relid::text AS name \
+             FROM pg_partition_tree(c.oid) t WHERE t.isleaf LIMIT {MOST_PARTITIONS} + 1) p) END \
          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
          WHERE c.oid = ANY ({list})"
     )
@@ -301,7 +310,16 @@ fn table_facts(row: &Row) -> Result<TableFacts, Fault> {
         identity_index: None,
         comment: row.optional(5)?.map(str::to_owned),
         estimated_rows: row.optional_as(6)?,
+        partitions: partitions(row.optional(7)?, row.text(3)? == "p")?,
     })
+}
+
+fn partitions(names: Option<&str>, is_partitioned: bool) -> Result<Option<Vec<String>>, Fault> {
+    let Some(names) = names else { return Ok(is_partitioned.then(Vec::new)) };
+    let mut names: Vec<String> =
+        serde_json::from_str(names).map_err(|_not_names| unknown("list of partitions", names))?;
+    names.sort_unstable();
+    Ok(Some(names).filter(|names| names.len() <= MOST_PARTITIONS))
 }
 
 /// Whether a collation (`l`) compares bytes. The default one is the database's. Columns of later
@@ -505,6 +523,7 @@ mod tests {
             identity_index: None,
             comment: None,
             estimated_rows: None,
+            partitions: None,
         }
     }
 

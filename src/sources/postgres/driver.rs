@@ -21,6 +21,7 @@ use super::Settings;
 use super::capture::{Selection, select};
 use super::catalogue::list_relations;
 use super::connection::{Connection, Purpose, ReplicationReader, StreamOptions};
+use super::ddl;
 use super::decode::Decoder;
 use super::filter_check;
 use super::frames::frame_in;
@@ -29,6 +30,7 @@ use super::initial_snapshot::{self, SnapshotTask};
 use super::messages::{MessageFilter, Messages};
 use super::offset::{Offset, Phase};
 use super::preflight;
+use super::probe::Probe;
 use super::publication;
 use super::publication_watch::PublicationWatch;
 use super::publishing::Publishing;
@@ -36,7 +38,7 @@ use super::session::ServerVersion;
 use super::settings::SnapshotMode;
 use super::slot::{self, Standing};
 use super::status::{StatusKeeper, clock_micros};
-use super::tables::{Origin, Tables};
+use super::tables::{DdlCapture, Origin, Tables};
 use super::wire::Lsn;
 use crate::error::{Code, Fate, Fault};
 use crate::observe::SourceMetrics;
@@ -124,6 +126,8 @@ struct Course<'a, S> {
     template: Offset,
     /// The names under which the publication's rows come.
     published: Vec<(String, String)>,
+    /// The publication publishes stored generated columns.
+    generated: bool,
     /// The end of what was published before this course began, if it goes on behind that.
     resumed_at: Option<Lsn>,
 }
@@ -160,9 +164,11 @@ impl<'a, S: Services> Course<'a, S> {
             nonce: nonce(),
             phase: Phase::Creating,
             inside: None,
-            settings_fingerprint: settings
-                .row_filters
-                .mix(settings.messages.mix(stage.plan_settings().fingerprint())),
+            settings_fingerprint: settings.ddl.mix(
+                settings
+                    .row_filters
+                    .mix(settings.messages.mix(stage.plan_settings().fingerprint())),
+            ),
             publication_fingerprint: 0,
         };
         let Start { committed, heartbeats, stop, metrics, .. } = start;
@@ -176,6 +182,7 @@ impl<'a, S: Services> Course<'a, S> {
             metrics,
             template,
             published: Vec::new(),
+            generated: false,
             resumed_at: None,
         };
         course.follow(connection, standing, stored).await
@@ -304,6 +311,7 @@ impl<'a, S: Services> Course<'a, S> {
         }
         self.template.publication_fingerprint = ensured.facts.fingerprint();
         self.published = ensured.facts.names;
+        self.generated = ensured.facts.generated;
         Ok(ensured.facts.generated)
     }
 
@@ -347,13 +355,28 @@ impl<'a, S: Services> Course<'a, S> {
     fn wants_messages(&self, version: ServerVersion) -> Result<bool, Fault> {
         self.settings.messages.check(version)?;
         let skipped = self.stage.plan_settings().skipped.contains(Operation::Message);
-        Ok(!skipped && MessageFilter::are_sent_by(version))
+        let is_wanted = !skipped || self.settings.ddl.takes_notes();
+        Ok(is_wanted && MessageFilter::are_sent_by(version))
+    }
+
+    /// Sees that the event triggers are there, and learns whose notes to believe.
+    async fn take_notes(&mut self) -> Result<(), Fault> {
+        let settings = &self.settings;
+        let mut control = Connection::open(&settings.connection, Purpose::Control).await?;
+        ddl::require(&mut control, &settings.connection.user).await?;
+        let key = ddl::read_key(&mut control).await?;
+        control.close().await;
+        self.tables.ddl = Some(DdlCapture::new(key, self.generated));
+        Ok(())
     }
 
     async fn stream(mut self, connection: Connection, offset: Offset) -> Result<Streamed, Fault> {
         let Phase::Streaming { end } = offset.phase else {
             return Err(Code::Internal.fault("only a streaming offset can be streamed from"));
         };
+        if self.settings.ddl.takes_notes() {
+            self.take_notes().await?;
+        }
         let messages = self.wants_messages(connection.version())?;
         let options = StreamOptions { publication: &self.settings.publication_name, messages };
         let stream = slot::attach(connection, &self.settings, end, &options).await?;
@@ -371,6 +394,7 @@ impl<'a, S: Services> Course<'a, S> {
             std::mem::take(&mut self.published),
         );
         let mut heart = Heart::start(&self.settings, self.heartbeats.take());
+        let mut probe = Probe::start(&self.settings, self.tables.sights());
         let mut heard = Instant::now();
         let mut decoder = Decoder::new();
         let mut publishing = Publishing::resume(self.stage, &mut self.tables, offset, end);
@@ -388,6 +412,7 @@ impl<'a, S: Services> Course<'a, S> {
                     publishing.now_micros = clock_micros();
                     publishing.beat().await?;
                 }
+                look = probe.next() => publishing.look(look).await?,
                 frame = reader.next() => match frame? {
                     Some(frame) => {
                         heard = Instant::now();

@@ -4,8 +4,10 @@
 //! Opens nothing itself and knows no record format. **Invariant:** a description is answered before
 //! the next frame is decoded.
 
+use super::ddl::{self, Note};
 use super::decode::{Decoder, Output};
 use super::publishing::Publishing;
+use super::relations::RelationState;
 use super::status::Progress;
 use super::values::WireType;
 use super::wire::RelationId;
@@ -26,6 +28,15 @@ pub(super) async fn frame_in<S: Services>(
         Output::Relation { descriptor, sequence } => (descriptor, sequence),
         Output::RelationRepeated { relation, sequence } => {
             return recheck(decoder, publishing, relation, sequence).await;
+        }
+        Output::Message(message) if message.transactional && message.prefix == ddl::PREFIX => {
+            let sequence = message.sequence;
+            return match publishing.read_note(&message) {
+                Some(note) => take_note(decoder, publishing, note, sequence)
+                    .await
+                    .map_err(|fault| fault.at_position(decoder.position())),
+                None => Ok(()),
+            };
         }
         output => {
             if let Output::Keepalive(keepalive) = &output {
@@ -48,6 +59,31 @@ pub(super) async fn frame_in<S: Services>(
         Some(table) => decoder.install(descriptor.oid, table),
         None => decoder.exclude(descriptor.oid),
     }
+}
+
+/// A table's definition changed here. Where the stream has described it so already, its rows are
+/// written by the new version from here on; otherwise it describes it anew before the next row.
+async fn take_note<S: Services>(
+    decoder: &mut Decoder,
+    publishing: &mut Publishing<'_, S>,
+    note: Note,
+    sequence: u64,
+) -> Result<(), Fault> {
+    let place = publishing.place(sequence);
+    let wire_types =
+        |oid| decoder.type_name(oid).map(|(namespace, name)| WireType { namespace, name });
+    let Publishing { tables, stage, .. } = &mut *publishing;
+    for noted in tables.take_note(note, place, &wire_types, stage).await? {
+        let oid = noted.descriptor.oid;
+        let is_described = match decoder.relation(oid) {
+            Some(RelationState::Ready { descriptor, .. }) => **descriptor == noted.descriptor,
+            _ => false,
+        };
+        if is_described {
+            decoder.install(oid, noted.table)?;
+        }
+    }
+    Ok(())
 }
 
 /// A description was repeated: the key may be another one.

@@ -163,6 +163,7 @@ mod tests {
             identity_index: None,
             comment: None,
             estimated_rows: None,
+            partitions: None,
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use super::ddl::{DdlCaptureMode, DdlSettings, RewriteAction};
 use super::key_rules::KeyRules;
 use super::messages::MessageFilter;
 use super::row_filter::{Pushdown, RowFilters};
@@ -145,6 +146,21 @@ keys! {
         MESSAGE_EXCLUDE "message.prefix.exclude.list" List () Medium
             "Regular expressions for the prefixes of those that are not."
             Rule::Patterns;
+        DDL_CAPTURE "ddl.capture" String ("off") Medium
+            "Who tells of changed definitions: off is the stream alone, which describes a table before its next row; event_trigger is also the event triggers that `tidegate ddl-capture install` puts into the database, which tell of every change at its place: of tables without rows, defaults, nullability, renames, partitions, and rewrites. From PostgreSQL 14 on. See docs/schema-changes.md."
+            Rule::OneOf(&[Choice::of("off"), Choice::of("event_trigger")]);
+        PROBE_INTERVAL "schema.probe.interval.ms" Long ("10000") Low
+            "With ddl.capture=off: how often the catalogue is looked at for tables that may have been rewritten; 0 is never. A suspicion is a warning and a record of the kind suspected, never a refusal."
+            Rule::AtLeast(0);
+        REWRITE_ACTION "schema.rewrite.action" String ("warn") Medium
+            "What becomes of a captured table that a change of its definition wrote anew (ALTER … TYPE … USING, a volatile default), so that rows which were published may have other values now. warn: the log and the control topic say so. refuse (with ddl.capture=event_trigger): the task stops there, until the change is acknowledged."
+            Rule::OneOf(&[
+                Choice::of("warn"),
+                Choice::of("refuse"),
+                Choice::refused("resnapshot", "reading a table again while it is streamed is not built yet; use refuse and the drained recipe"),
+            ]);
+        REWRITES_ACKNOWLEDGED "schema.rewrite.acknowledged" List () Low
+            "Ids of the rewrites that refuse lets pass; the message with which the task stopped has the id.";
         STATUS_INTERVAL "status.update.interval.ms" Int ("10000") Low
             "How often the server is told what it may forget."
             Rule::AtLeast(1);
@@ -280,6 +296,8 @@ pub(crate) const fn blamed_key(code: Code) -> &'static str {
         | Code::FilterBeforeImage
         | Code::FilterAfterImage => ROW_FILTER.name,
         Code::FilterPushdownDrift => ROW_FILTER_PUSHDOWN.name,
+        Code::DdlCapture => DDL_CAPTURE.name,
+        Code::SchemaRewrite => REWRITE_ACTION.name,
         Code::SlotMissing
         | Code::SlotMismatch
         | Code::SlotGap
@@ -334,6 +352,8 @@ pub fn parse(values: &mut Values<'_>, connector: &str) -> Settings {
             .and_then(|text| KeyRules::parse(text).ok())
             .unwrap_or_default(),
         row_filters: row_filters(values),
+        ddl: ddl(values),
+        probe_interval: values.millis(&PROBE_INTERVAL),
         status_interval: values.millis(&STATUS_INTERVAL),
         slot_max_retries: values.number(&SLOT_MAX_RETRIES),
         slot_retry_delay: values.millis(&SLOT_RETRY_DELAY),
@@ -433,6 +453,25 @@ fn row_filters(values: &mut Values<'_>) -> RowFilters {
         }
     }
     filters
+}
+
+fn ddl(values: &mut Values<'_>) -> DdlSettings {
+    let capture = values.choice(
+        &DDL_CAPTURE,
+        ("off", DdlCaptureMode::Off),
+        &[("event_trigger", DdlCaptureMode::EventTrigger)],
+    );
+    let rewrites = values.choice(
+        &REWRITE_ACTION,
+        ("warn", RewriteAction::Warn),
+        &[("refuse", RewriteAction::Refuse)],
+    );
+    if rewrites == RewriteAction::Refuse && capture == DdlCaptureMode::Off {
+        let message = "refuse needs ddl.capture=event_trigger: without it a rewrite is suspected at \
+                       best, never known";
+        values.fault(&REWRITE_ACTION, message);
+    }
+    DdlSettings { capture, rewrites, acknowledged: values.list(&REWRITES_ACKNOWLEDGED) }
 }
 
 fn refuse_both(values: &mut Values<'_>, include: &'static KeyDef, exclude: &'static KeyDef) {

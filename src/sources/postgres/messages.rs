@@ -88,9 +88,9 @@ impl Messages {
         Self { filter, ..Self::default() }
     }
 
-    /// Whether a message of this prefix is published.
+    /// Whether a message of this prefix is published. Notes of event triggers never are.
     pub(super) fn wants(&self, prefix: &str) -> bool {
-        self.filter.wants(prefix)
+        prefix != super::ddl::PREFIX && self.filter.wants(prefix)
     }
 
     /// The message as a row of two cells, and what writes it.

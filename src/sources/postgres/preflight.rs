@@ -8,6 +8,7 @@
 use super::capture::{Selection, select};
 use super::catalogue::list_relations;
 use super::connection::{Connection, Purpose, Row, identifier};
+use super::ddl;
 use super::filter_check;
 use super::publication::{
     Change, accountable, check_coverage, check_definition, check_identities, plan, read_publication,
@@ -45,6 +46,9 @@ async fn examine(
     let server = read_server(control).await?;
     faults.extend(server.faults(control.version()));
     faults.extend(settings.messages.check(control.version()).err());
+    if settings.ddl.takes_notes() {
+        faults.extend(ddl::require(control, &settings.connection.user).await.err());
+    }
     let slot = read_slot(control, &settings.slot_name).await?;
     faults.extend(server.headroom(slot.as_ref()));
     if server.has_free_sender() {

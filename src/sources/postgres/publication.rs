@@ -193,6 +193,26 @@ pub async fn read_publication<S: AsyncRead + AsyncWrite + Unpin>(
     Ok(Some(facts))
 }
 
+/// Whether a publication publishes rows under this name, as of now.
+///
+/// # Errors
+/// The connection breaks.
+pub(super) async fn is_published(
+    connection: &mut Connection,
+    publication: &str,
+    namespace: &str,
+    table: &str,
+) -> Result<bool, Fault> {
+    let sql = format!(
+        "SELECT EXISTS (SELECT FROM pg_publication_tables \
+         WHERE pubname = {} AND schemaname = {} AND tablename = {})",
+        literal(publication),
+        literal(namespace),
+        literal(table)
+    );
+    connection.query_one("asking whether a table is published", &sql).await?.is_true(0)
+}
+
 /// What would have to be done so that the publication carries what is captured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {

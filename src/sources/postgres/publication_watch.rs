@@ -2,7 +2,8 @@
 //!
 //! The server follows an altered publication without a word: rows of a table that was dropped from
 //! it, or hidden by a filter, simply do not come any more. Asks the catalogue now and then, on a
-//! connection of its own. **Invariant:** a publication that hides something of what is captured ends
+//! connection of its own. Looks after the event triggers too, where they are relied upon.
+//! **Invariant:** a publication that hides something of what is captured ends
 //! the stream with a code; one that cannot be asked about does not.
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use super::Settings;
 use super::capture::select;
 use super::catalogue::{RelationEntry, list_relations};
 use super::connection::{Connection, Purpose};
+use super::ddl;
 use super::driver::combine;
 use super::publication::{PublicationFacts, check_coverage, check_definition, read_publication};
 use crate::error::{Code, Fault};
@@ -71,7 +73,11 @@ impl Look {
             let Some(mut connection) = self.connect().await else { continue };
             match self.look(&mut connection).await {
                 Ok(()) => self.connection = Some(connection),
-                Err(fault) if fault.code() == Code::PublicationChanged => return fault,
+                Err(fault)
+                    if matches!(fault.code(), Code::PublicationChanged | Code::DdlCapture) =>
+                {
+                    return fault;
+                }
                 Err(fault) => {
                     tracing::debug!(error = %fault, "the publication cannot be looked at now");
                 }
@@ -88,6 +94,9 @@ impl Look {
 
     async fn look(&mut self, connection: &mut Connection) -> Result<(), Fault> {
         let settings = &self.settings;
+        if settings.ddl.takes_notes() {
+            ddl::require(connection, &settings.connection.user).await?;
+        }
         let name = &settings.publication_name;
         let Some(facts) = read_publication(connection, name).await? else {
             return Err(Code::PublicationChanged

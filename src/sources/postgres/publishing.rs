@@ -6,14 +6,16 @@
 
 use std::sync::Arc;
 
+use super::ddl::Note;
 use super::decode::{CommitOutput, MessageOutput, Output, RowChange, Transaction, TruncateOutput};
 use super::event_fields::{EventFields, SnapshotMarker};
 use super::messages::Messages;
 use super::offset::{Inside, Offset, Phase};
+use super::probe::Look;
 use super::reselect::Reread;
 use super::siblings::Siblings;
 use super::tables::{Place, Tables};
-use super::wire::Lsn;
+use super::wire::{Lsn, Xid};
 use crate::change::{ChangeKind, Event, RowImage};
 use crate::error::{Code, Fault};
 use crate::stage::{OffsetRecord, Services, Stage};
@@ -52,11 +54,14 @@ pub(super) struct Publishing<'a, S> {
     /// How far inside the open transaction records were handed over.
     held: Option<Inside>,
     commit: Lsn,
+    xid: Xid,
     mode: Mode,
     /// Rows of the open transaction; taken out while one of them is written.
     siblings: Option<Box<Siblings>>,
     /// A heartbeat waits for the end of the open transaction.
     is_beat_due: bool,
+    /// Looks at tables that wait for it, too.
+    looks: Vec<Look>,
 }
 
 impl<'a, S: Services> Publishing<'a, S> {
@@ -79,9 +84,11 @@ impl<'a, S: Services> Publishing<'a, S> {
             held: None,
             offset: Offset { inside: None, ..offset },
             commit: Lsn::ZERO,
+            xid: Xid(0),
             mode: Mode::Between,
             siblings: None,
             is_beat_due: false,
+            looks: Vec::new(),
         }
     }
 
@@ -131,6 +138,7 @@ impl<'a, S: Services> Publishing<'a, S> {
 
     fn begin(&mut self, transaction: &Transaction) {
         self.commit = transaction.commit_lsn;
+        self.xid = transaction.xid;
         self.fields.begin(transaction);
         if self.inside.is_some_and(|inside| inside.commit < transaction.commit_lsn) {
             self.inside = None;
@@ -278,6 +286,15 @@ impl<'a, S: Services> Publishing<'a, S> {
         Err(Code::Internal.fault("a null is refused by a nullable column"))
     }
 
+    /// Reads a note of the open transaction; `None`: Kafka has what it says, or it says nothing that
+    /// is believed.
+    pub(super) fn read_note(&mut self, message: &MessageOutput<'_>) -> Option<Note> {
+        if self.is_published(message.sequence) {
+            return None;
+        }
+        self.tables.read_note(message, self.xid)
+    }
+
     /// A message of the open transaction.
     async fn message(&mut self, message: &MessageOutput<'_>) -> Result<(), Fault> {
         if !self.messages.wants(message.prefix) {
@@ -365,6 +382,23 @@ impl<'a, S: Services> Publishing<'a, S> {
         self.stage.heartbeat(self.now_micros, &end, offset).await
     }
 
+    /// A table looks other than it did: that is told as soon as no transaction is open.
+    pub(super) async fn look(&mut self, look: Look) -> Result<(), Fault> {
+        self.looks.push(look);
+        self.tell_looks().await
+    }
+
+    async fn tell_looks(&mut self) -> Result<(), Fault> {
+        if self.looks.is_empty() || self.mode != Mode::Between {
+            return Ok(());
+        }
+        for look in std::mem::take(&mut self.looks) {
+            self.tables.take_look(look, self.stage).await?;
+        }
+        let offset = self.record(self.inside);
+        self.stage.commit(offset.clone(), offset, None).await
+    }
+
     async fn commit(&mut self, commit: CommitOutput) -> Result<(), Fault> {
         self.forget_siblings();
         self.fields.commit(commit.end_lsn);
@@ -380,6 +414,7 @@ impl<'a, S: Services> Publishing<'a, S> {
         self.end = commit.end_lsn;
         let end = self.record(None);
         self.stage.commit(before, end, Some(commit.commit_micros)).await?;
+        self.tell_looks().await?;
         self.beat_if_due().await
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use regex::Regex;
 
+use super::ddl::DdlSettings;
 use super::key_rules::KeyRules;
 use super::messages::MessageFilter;
 use super::row_filter::RowFilters;
@@ -42,6 +43,10 @@ pub struct Settings {
     pub key_rules: KeyRules,
     /// `row.filter.*`.
     pub row_filters: RowFilters,
+    /// `ddl.capture`, `schema.rewrite.*`.
+    pub ddl: DdlSettings,
+    /// `schema.probe.interval.ms`; zero: never.
+    pub probe_interval: Duration,
     /// `status.update.interval.ms`.
     pub status_interval: Duration,
     /// `slot.max.retries`: attempts to attach to a busy slot.

@@ -9,6 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::catalogue::TableFacts;
+use super::probe::Sight;
 use super::relations::RelationDescriptor;
 use super::wire::Lsn;
 use crate::error::{Code, Fault};
@@ -43,6 +44,8 @@ pub(super) struct TableHistory {
     versions: Vec<KnownVersion>,
     /// The row filter by which the table's rows are published.
     pub(super) filter: Option<String>,
+    /// How the catalogue had the table when it was last looked at.
+    pub(super) sight: Option<Sight>,
 }
 
 /// The stored form.
@@ -52,6 +55,8 @@ struct Stored {
     versions: Vec<KnownVersion>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     filter: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sight: Option<Sight>,
 }
 
 const FORMAT: u32 = 1;
@@ -74,7 +79,7 @@ impl TableHistory {
                 stored.format
             )));
         }
-        Ok(Self { versions: stored.versions, filter: stored.filter })
+        Ok(Self { versions: stored.versions, filter: stored.filter, sight: stored.sight })
     }
 
     /// The state to be stored, under the table's number.
@@ -84,8 +89,12 @@ impl TableHistory {
     pub(super) fn encode(&self) -> Result<TableState, Fault> {
         let newest =
             self.versions.last().ok_or_else(|| Code::Internal.fault("an empty table history"))?;
-        let stored =
-            Stored { format: FORMAT, versions: self.versions.clone(), filter: self.filter.clone() };
+        let stored = Stored {
+            format: FORMAT,
+            versions: self.versions.clone(),
+            filter: self.filter.clone(),
+            sight: self.sight.clone(),
+        };
         let value = serde_json::to_vec(&stored)
             .map_err(|error| Code::Internal.fault("a table state").caused_by(&error))?;
         Ok(TableState { key: newest.descriptor.oid.0.to_string(), value: Some(value) })

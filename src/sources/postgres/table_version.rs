@@ -247,6 +247,7 @@ mod tests {
             identity_index: None,
             comment: Some("about t".to_owned()),
             estimated_rows: None,
+            partitions: None,
         }
     }
 

@@ -4,6 +4,9 @@
 //! that it gave a description. **Invariants:** a version is announced before its first row, once; a
 //! version that was announced before is compiled from the same facts again.
 
+mod ddl;
+mod suspicion;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +16,7 @@ use tokio::time::Instant;
 use super::catalogue::{TableFacts, fetch_tables, fetch_types, refresh_types};
 use super::connection::{Connection, Purpose};
 use super::decode::RowChange;
+use super::probe::Sight;
 use super::relations::{InstalledTable, RelationDescriptor};
 use super::reselect::{Reread, question};
 use super::row_filter::{BoundFilter, Pushdown, Scope, stopped};
@@ -20,14 +24,16 @@ pub(super) use super::state::Place;
 use super::state::{KnownVersion, TableHistory};
 use super::table_version::{ResolvedTable, best_facts, build};
 use super::values::{LabelCheck, TypeCatalogue, WireType};
-use super::wire::{RelationId, ReplicaIdentity};
+use super::wire::{Lsn, RelationId, ReplicaIdentity};
 use super::{Settings, ToastMode};
-use crate::change::{BeforeImage, ChangeKind, RowImage, TableId, TableVersion, diff};
+use crate::change::{BeforeImage, ChangeKind, RowImage, TableChange, TableId, TableVersion, diff};
 use crate::error::{Code, Fate, Fault};
 use crate::filter::Verdict;
 use crate::observe::{StageMetrics, TableMetrics};
 use crate::plan::{ControlOrigin, Provenance, control_record};
 use crate::stage::{OpenTable, Services, Stage, TableState};
+
+pub(super) use ddl::DdlCapture;
 
 /// Looks up what the stream said of a type.
 pub(super) type WireTypes<'t> = dyn Fn(u32) -> Option<WireType<'t>> + Send + Sync + 't;
@@ -58,6 +64,10 @@ pub(super) struct Tables {
     asked: Instant,
     /// What is counted of row filters.
     metrics: Arc<StageMetrics>,
+    /// How the catalogue had tables when they were last looked at.
+    sights: HashMap<u32, Sight>,
+    /// Notes of event triggers are taken over.
+    pub(super) ddl: Option<DdlCapture>,
 }
 
 /// Beyond this a connection to the catalogue is not trusted any more.
@@ -106,10 +116,13 @@ impl Tables {
         metrics: Arc<StageMetrics>,
     ) -> Result<Self, Fault> {
         let mut histories = HashMap::new();
+        let mut sights = HashMap::new();
         for state in states {
             let Some(value) = &state.value else { continue };
             let history = TableHistory::decode(value)?;
             if let Some(newest) = history.newest() {
+                let oid = newest.descriptor.oid.0;
+                sights.extend(history.sight.clone().map(|sight| (oid, sight)));
                 histories.insert(newest.descriptor.oid.0, history);
             }
         }
@@ -123,6 +136,8 @@ impl Tables {
             is_offline: false,
             asked: Instant::now(),
             metrics,
+            sights,
+            ddl: None,
         })
     }
 
@@ -160,6 +175,8 @@ impl Tables {
             self.known(descriptor, place).map(|version| (version.epoch, version.facts.clone()));
         if let Some((_, facts)) = &known
             && descriptor.replica_identity == ReplicaIdentity::Full
+            // a note would have said so, of then
+            && self.ddl.is_none()
         {
             let now = self.fetch_facts(descriptor.oid.0).await?;
             if has_other_key(facts.as_ref(), now.as_ref()) {
@@ -213,7 +230,7 @@ impl Tables {
         else {
             return Ok(None);
         };
-        if entry.descriptor.replica_identity != ReplicaIdentity::Full {
+        if entry.descriptor.replica_identity != ReplicaIdentity::Full || self.ddl.is_some() {
             return Ok(None);
         }
         let descriptor = entry.descriptor.clone();
@@ -555,43 +572,51 @@ impl Tables {
         // compiled first: what cannot be published is not announced either
         let table = Box::new(stage.open_table(version).await?);
         if matches!(self.entry(index)?.state, State::New) {
-            self.announce(index, stage).await?;
+            self.announce(index, None, stage).await?;
         }
         self.entry_mut(index)?.state = State::Open(table);
         Ok(())
     }
 
+    fn compile(
+        &self,
+        descriptor: &RelationDescriptor,
+        facts: Option<&TableFacts>,
+        epoch: u64,
+        wire_types: &WireTypes<'_>,
+    ) -> TableVersion {
+        build(descriptor, facts, &self.types, wire_types, epoch, &self.settings.key_rules).version
+    }
+
     async fn announce<S: Services>(
         &mut self,
         index: usize,
+        command: Option<&str>,
         stage: &mut Stage<S>,
     ) -> Result<(), Fault> {
         let entry = self.entry(index)?;
-        let before = self.last_of(&entry.descriptor).map(|last| {
-            let facts = last.facts.as_ref();
-            build(
-                &last.descriptor,
-                facts,
-                &self.types,
-                &|_| None,
-                last.epoch,
-                &self.settings.key_rules,
-            )
-            .version
-        });
+        let before = self
+            .last_of(&entry.descriptor)
+            .map(|last| self.compile(&last.descriptor, last.facts.as_ref(), last.epoch, &|_| None));
         let change = before.as_ref().and_then(|before| diff(before, &entry.version));
+        self.announce_change(index, (before.as_ref(), change), command, stage).await
+    }
+
+    /// Announces a version with what is said to differ from the one before.
+    async fn announce_change<S: Services>(
+        &mut self,
+        index: usize,
+        (before, change): (Option<&TableVersion>, Option<TableChange>),
+        command: Option<&str>,
+        stage: &mut Stage<S>,
+    ) -> Result<(), Fault> {
+        let entry = self.entry(index)?;
         let position = entry.place.commit.to_string();
         let origin = ControlOrigin {
-            system: &self.origin.system,
-            database: &self.origin.database,
-            stream: &self.settings.slot_name,
-            commit_position: &position,
-            end_position: None,
-            transaction: None,
-            sequence: entry.place.sequence,
-            provenance: entry.provenance,
+            command,
+            ..self.control_origin(&position, entry.place, entry.provenance)
         };
-        let record = control_record(&origin, before.as_ref(), &entry.version, change.as_ref());
+        let record = control_record(&origin, before, &entry.version, change.as_ref());
         let known = KnownVersion {
             epoch: entry.version.epoch,
             place: entry.place,
@@ -602,6 +627,7 @@ impl Tables {
         history.push(known);
         let TableId { namespace, name } = &entry.version.table;
         history.filter = self.settings.row_filters.of(namespace, name).map(str::to_owned);
+        history.sight = self.sights.get(&entry.descriptor.oid.0).cloned();
         stage.announce(&record, history.encode()?).await?;
         let oid = self.entry(index)?.descriptor.oid.0;
         self.histories.insert(oid, history);
@@ -715,6 +741,17 @@ impl Tables {
         self.connect().await?;
         let Some(connection) = &mut self.catalogue else { return Ok(()) };
         let fetched = fetch_types(connection, &mut self.types, &oids).await;
+        if fetched.is_err() {
+            self.catalogue = None;
+        }
+        fetched
+    }
+
+    /// Fetches anew what may have been altered of a table's types.
+    async fn refresh(&mut self, descriptor: &RelationDescriptor) -> Result<(), Fault> {
+        self.connect().await?;
+        let Some(connection) = &mut self.catalogue else { return Ok(()) };
+        let fetched = refresh_types(connection, &mut self.types, &type_oids(descriptor)).await;
         if fetched.is_err() {
             self.catalogue = None;
         }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use tidegate::config::Secret;
 use tidegate::plan::KeyValueMode;
 use tidegate::sources::postgres::connection::ReplicationStream;
+use tidegate::sources::postgres::ddl::DdlSettings;
 use tidegate::sources::postgres::key_rules::KeyRules;
 use tidegate::sources::postgres::{
     ConnectionSettings, KeyChangeToast, MessageFilter, PublicationAutocreate, RowFilters, Settings,
@@ -127,6 +128,8 @@ fn source_settings(connection: &ConnectionSettings, slot: &str, publication: &st
         key_change_toast: KeyChangeToast::Sentinel,
         hstore: KeyValueMode::Json,
         key_rules: KeyRules::default(),
+        ddl: DdlSettings::default(),
+        probe_interval: std::time::Duration::ZERO,
         row_filters: RowFilters::default(),
         status_interval: Duration::from_secs(10),
         slot_max_retries: 0,

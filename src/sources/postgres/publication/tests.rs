@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::config::Secret;
 use crate::plan::KeyValueMode;
+use crate::sources::postgres::ddl::DdlSettings;
 use crate::sources::postgres::key_rules::KeyRules;
 use crate::sources::postgres::{
     ConnectionSettings, KeyChangeToast, MessageFilter, RowFilters, SnapshotMode, SslMode,
@@ -40,6 +41,8 @@ fn settings(mode: PublicationAutocreate, via_root: bool) -> Settings {
         key_change_toast: KeyChangeToast::Sentinel,
         hstore: KeyValueMode::Json,
         key_rules: KeyRules::default(),
+        ddl: DdlSettings::default(),
+        probe_interval: limit,
         row_filters: RowFilters::default(),
         status_interval: limit,
         slot_max_retries: 0,

@@ -86,6 +86,7 @@ fn facts() -> TableFacts {
         identity_index: None,
         comment: None,
         estimated_rows: None,
+        partitions: None,
     }
 }
 

@@ -1,0 +1,158 @@
+"""Definitions that change while nobody reads, between rows of one transaction, in what is rolled back: each row has the shape of its moment."""
+
+from typing import Any
+
+from harness.checks import check, equal, wait_for
+from harness.trial import Trial
+
+
+def changes(t: Trial, table: str = "t") -> list[dict[str, Any]]:
+    control = t.topic_named(f"{t.name}.schema-changes")
+    return [r.value for r in control.read() if r.key["table"] == table and r.value["kind"] != "baseline"]
+
+
+def short(value: dict[str, Any]) -> str:
+    return f"{value['kind']}: " + ", ".join(f"{c['kind']} {c['column']}" for c in value["changes"])
+
+
+def offline(t: Trial, *statements: str) -> None:
+    """Run SQL while no worker reads."""
+    worker = t.workers[-1]
+    t.settle()
+    worker.stop()
+    t.sql(*statements)
+    worker.start()
+    worker.connector(t.name).wait_running()
+
+
+def replaced_column(t: Trial) -> None:
+    """A column goes and comes with another type; what the server decodes later has the shape of then."""
+    t.own_registry()
+    t.connect()
+    t.set_level(f"{t.name}.public.t-value", "NONE")
+    offline(t, "insert into t values (1, 10, 'x')", "alter table t drop column a; alter table t add column a text default 'zz'",
+            "insert into t (id, b, a) values (2, 'y', 'ten')", "update t set b = 'q' where id = 1",
+            "alter table t rename column b to c", "insert into t (id, c, a) values (3, 'r', 's')")
+    rest = {"n": None, "i": None}
+    rows = t.records("t", 5)
+    equal([{key: value for key, value in r.after.items() if key not in rest} for r in rows[1:]], [
+        {"id": 1, "a": 10, "b": "x"}, {"id": 2, "b": "y", "a": "ten"}, {"id": 1, "b": "q", "a": "zz"}, {"id": 3, "c": "r", "a": "s"},
+    ], "rows in the shapes of their moments")
+    equal([short(c) for c in changes(t)], ["observed: retyped a", "observed: dropped b, added c"], "what was announced")
+
+
+def nullability(t: Trial) -> None:
+    """What the catalogue promises by now is not held against rows of then."""
+    t.own_registry()
+    t.connect()
+    # A column that becomes NOT NULL becomes a required field, as in Debezium; BACKWARD does not allow that.
+    t.set_level(f"{t.name}.public.other-value", "NONE")
+    offline(t, "insert into other values (1, null)", "update other set v = 0; alter table other alter v set not null, alter v set default 7",
+            "insert into other (id) values (2)", "alter table other add column z int not null default 5", "insert into other (id) values (3)")
+    rows = t.records("other", 4)
+    equal([r.after for r in rows], [{"id": 1, "v": None}, {"id": 1, "v": 0}, {"id": 2, "v": 7}, {"id": 3, "v": 7, "z": 5}], "rows")
+
+
+def modifiers(t: Trial) -> None:
+    """A modifier alone is a change, also of a column behind one that goes at the same time; nothing is none."""
+    t.own_registry()
+    t.connect()
+    t.set_level(f"{t.name}.public.t-value", "NONE")
+    t.sql("alter table t alter n type numeric(10,1)", "insert into t (id, n) values (1, 1.5)",
+          "alter table t drop column a; alter table t alter i type interval(0)", "insert into t (id, i) values (2, '3 s')",
+          "vacuum full t", "cluster t using t_pkey", "reindex table t", "grant select on t to public", "create index on t (b)",
+          "insert into t (id) values (3)")
+    rows = t.settled_records("t")
+    equal([int(r.extension("epoch")) for r in rows], [1, 2, 3, 3], "epochs of rows")
+    found = changes(t)
+    equal([short(c) for c in found], ["observed: retyped n", "observed: dropped a, retyped i"], "what was announced")
+    n = [next(c for c in found[0][side]["columns"] if c["name"] == "n")["type_modifier"] for side in ("before", "after")]
+    equal(n, [655368, 655365], "modifiers")
+
+
+def inside(t: Trial) -> None:
+    """Definitions that change between rows of one transaction, and in a savepoint that is rolled back."""
+    t.own_registry()
+    t.connect()
+    t.set_level(f"{t.name}.public.other-value", "NONE")
+    with t.source.session() as session:
+        with session.transaction():
+            session.execute("insert into other values (1, 1)")
+            session.execute("savepoint a; alter table other add gone int; insert into other values (2, 2, 2); rollback to a")
+            session.execute("insert into other values (3, 3)")
+            session.execute("alter table other add y int")
+            session.execute("insert into other values (4, 4, 4)")
+            session.execute("alter table other alter y type bigint")
+            session.execute("insert into other values (5, 5, 5000000000)")
+            session.execute("alter table other drop column v")
+            session.execute("insert into other values (6, 6)")
+    rows = t.settled_records("other")
+    equal([r.after for r in rows], [{"id": 1, "v": 1}, {"id": 3, "v": 3}, {"id": 4, "v": 4, "y": 4}, {"id": 5, "v": 5, "y": 5000000000},
+                                    {"id": 6, "y": 6}], "rows in the shapes of their moments")
+    equal([int(r.extension("epoch")) for r in rows], [1, 1, 2, 3, 4], "epochs")
+    equal([short(c) for c in changes(t, "other")], ["observed: added y", "observed: retyped y", "observed: dropped v"], "changes")
+    equal(len({c["id"] for c in changes(t, "other")}), 3, "ids")
+    t.exactly_once(rows)
+
+
+def relations(t: Trial) -> None:
+    """A table that is renamed, moved, or made anew under its name is never taken for columns that changed."""
+    t.connect(table_include_list="(public|moved)\\.(other|renamed|t)")
+    t.sql("alter table other rename to renamed", "insert into renamed values (1, 1)", "create schema moved",
+          "alter table renamed set schema moved", "insert into moved.renamed values (2, 2)")
+    equal([r.key["id"] for r in t.settled_records("renamed")], [1], "rows under the new name")
+    equal([r.key["id"] for r in t.settled_records("moved.renamed")], [2], "rows in the new schema")
+    control = t.topic_named(f"{t.name}.schema-changes")
+    kinds = [(r.key["namespace"], r.key["table"], r.value["kind"]) for r in control.read() if r.key["table"] == "renamed"]
+    equal(kinds, [("public", "renamed", "renamed"), ("moved", "renamed", "renamed")], "what was announced")
+    t.admin.sql(f"begin; drop table t; create table t (id int primary key, other text); alter table t owner to {t.name}; "
+                f"alter publication {t.name} add table t; commit")
+    t.sql("insert into t values (5, 'new')")
+    equal([(r.key["id"], r.after) for r in t.settled_records("t")][1:], [(5, {"id": 5, "other": "new"})], "rows of the new table")
+    found = [c for c in changes(t)]
+    equal([(c["kind"], c["class"]) for c in found], [("recreated", "relation")], "a new table, not new columns")
+
+
+def gone_types(t: Trial) -> None:
+    """Rows of types that are gone by the time they are decoded, and of a table of 1,600 columns, arrive."""
+    t.sql("create domain few as int check (value < 10)", "create type pair as (a int, b text)",
+          "create table typed (id int primary key, m mood, f few, p pair, ms mood[])")
+    columns = ", ".join(f"c{n} int default {n}" for n in range(1, 1600))
+    t.sql(f"create table wide (id int primary key, {columns})")
+    t.connect()
+    offline(t, "insert into typed values (1, 'ok', 3, row(1, 'x'), '{sad,ok}')", "drop type mood cascade; drop domain few cascade; drop type pair cascade",
+            "insert into typed values (2)", "insert into wide (id) values (1)", "alter table wide alter c1599 set default 0")
+    rows = t.records("typed", 2)
+    first = rows[0].after
+    equal((first["id"], first["m"], first["ms"]), (1, "ok", ["sad", "ok"]), "a row of types that are gone")
+    equal((rows[1].key["id"], rows[1].after), (2, {"id": 2}), "a row after them")
+    wide = t.records("wide", 1)[0].after
+    equal((len(wide), wide["c1"], wide["c1598"]), (1600, 1, 1598), "a row of 1,600 columns")
+
+
+def unpublishable(t: Trial) -> None:
+    """A table that loses its identity goes on with inserts; the application's own updates are what the server refuses."""
+    worker = t.worker()
+    connector = worker.create(t.name, t.config())
+    t.wait_streaming()
+    t.sql("alter table other drop constraint other_pkey", "insert into other values (1, 1)")
+    t.settle()
+    found = changes(t, "other")
+    equal([(c["kind"], c["class"]) for c in found], [("identity", "identity")], "what is announced")
+    try:
+        t.sql("update other set v = 2")
+    except Exception as refusal:  # the server's own
+        check("replica identity" in str(refusal), str(refusal))
+    else:
+        check(False, "the server refuses an update of a published table without identity")
+    equal([(r.key, r.after) for r in t.topic("other").read()], [(None, {"id": 1, "v": 1})], "the row, without a key")
+    t.sql("alter table t replica identity nothing", "insert into t (id) values (9)")
+    equal([r.after["id"] for r in t.settled_records("t")], [0, 9], "rows of a table that gave up its identity")
+    connector.restart()
+    connector.wait_running()
+    t.sql("insert into t (id) values (10)")
+    equal(connector.failed(), None, "the connector runs")
+
+
+CASES = {"replaced-column": replaced_column, "nullability": nullability, "modifiers": modifiers, "inside": inside,
+         "relations": relations, "gone-types": gone_types, "unpublishable": unpublishable}
