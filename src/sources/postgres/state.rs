@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::catalogue::TableFacts;
 use super::probe::Sight;
 use super::relations::RelationDescriptor;
+use super::values::TypeRow;
 use super::wire::Lsn;
 use crate::error::{Code, Fault};
 use crate::stage::TableState;
@@ -36,6 +37,9 @@ pub(super) struct KnownVersion {
     pub(super) descriptor: RelationDescriptor,
     /// What of the catalogue was used.
     pub(super) facts: Option<TableFacts>,
+    /// What was known of its types that a user made: they may be gone when its rows are read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) types: Vec<TypeRow>,
 }
 
 /// The versions of one table, oldest first.
@@ -108,6 +112,11 @@ impl TableHistory {
     /// The newest version.
     pub(super) fn newest(&self) -> Option<&KnownVersion> {
         self.versions.last()
+    }
+
+    /// What was known of types, newest version first.
+    pub(super) fn types(&self) -> impl Iterator<Item = &[TypeRow]> {
+        self.versions.iter().rev().map(|version| version.types.as_slice())
     }
 
     /// Adds a version. Of earlier ones only those are kept that a replay of the same transaction
@@ -201,6 +210,7 @@ mod tests {
                 columns: Vec::new(),
             },
             facts: None,
+            types: Vec::new(),
         }
     }
 

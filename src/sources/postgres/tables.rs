@@ -622,6 +622,7 @@ impl Tables {
             place: entry.place,
             descriptor: entry.descriptor.clone(),
             facts: entry.facts.clone(),
+            types: self.types.user_defined(&type_oids(&entry.descriptor)),
         };
         let mut history = self.histories.get(&entry.descriptor.oid.0).cloned().unwrap_or_default();
         history.push(known);
@@ -739,12 +740,18 @@ impl Tables {
             return Ok(());
         }
         self.connect().await?;
-        let Some(connection) = &mut self.catalogue else { return Ok(()) };
-        let fetched = fetch_types(connection, &mut self.types, &oids).await;
-        if fetched.is_err() {
-            self.catalogue = None;
+        if let Some(connection) = &mut self.catalogue {
+            let fetched = fetch_types(connection, &mut self.types, &oids).await;
+            if fetched.is_err() {
+                self.catalogue = None;
+            }
+            fetched?;
         }
-        fetched
+        // what was dropped since is as it was when the table was described last
+        if let Some(history) = self.histories.get(&descriptor.oid.0) {
+            history.types().for_each(|types| self.types.recall(types));
+        }
+        Ok(())
     }
 
     /// Fetches anew what may have been altered of a table's types.

@@ -227,13 +227,18 @@ fn rewritten_columns(
     }
     if reason & TYPE != 0 {
         let other = ["added", "replaced", "nullability", "default", "renamed"];
-        let unexplained: Vec<&str> = now
-            .iter()
-            .copied()
-            .filter(|name| !has(&other, name) || has(&["retyped"], name))
-            .collect();
+        // Writing a table anew also touches columns that had a default of the catalogue's for rows
+        // before them, so a type that changed is the better witness.
+        let retyped: Vec<&str> =
+            now.iter().copied().filter(|name| has(&["retyped"], name)).collect();
+        let unexplained: Vec<&str> =
+            now.iter().copied().filter(|name| !has(&other, name)).collect();
         let old = now.iter().copied().filter(|name| !has(&["added", "replaced"], name));
-        found.extend(if unexplained.is_empty() { old.collect() } else { unexplained });
+        found.extend(match (retyped.is_empty(), unexplained.is_empty()) {
+            (false, _) => retyped,
+            (true, false) => unexplained,
+            (true, true) => old.collect(),
+        });
     }
     found.into_iter().map(str::to_owned).collect()
 }
@@ -421,6 +426,8 @@ mod tests {
         check_rewrite(default, &[("b", 5)], TYPE, (&["b"], "values_unknown"));
         let retyped = |t: &mut TableFacts| t.columns[1].type_oid = 20;
         check_rewrite(retyped, &[("a", 4)], TYPE, (&["a"], "values_unknown"));
+        // b had a default of the catalogue's
+        check_rewrite(retyped, &[("a", 4), ("b", 5)], TYPE, (&["a"], "values_unknown"));
         let added = |t: &mut TableFacts| t.columns.push(column(4, "n", 2950));
         check_rewrite(added, &[("n", 4)], 2, (&["n"], "default_not_replayed"));
         check_rewrite(added, &[("n", 4), ("a", 5)], 6, (&["n", "a"], "values_unknown"));

@@ -8,6 +8,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// Fetches the facts of the types whose numbers are in `$1` (`oid[]`), one [`TypeRow`] each, in the
 /// order of its fields.
 ///
@@ -21,8 +23,8 @@ FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespa
 LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem AND e.typarray = t.oid \
 WHERE t.oid = ANY ($1::oid[])";
 
-/// A row of [`TYPE_QUERY`].
-#[derive(Clone, Debug)]
+/// A row of [`TYPE_QUERY`]. Stored with the versions of tables that use the type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TypeRow {
     /// `pg_type.oid`.
     pub oid: u32,
@@ -93,6 +95,43 @@ pub enum TypeKind {
         /// What separates elements in text: a comma, but a semicolon for boxes.
         delimiter: u8,
     },
+}
+
+impl From<&TypeFacts> for TypeRow {
+    fn from(facts: &TypeFacts) -> Self {
+        let mut row = Self {
+            oid: facts.oid,
+            name: facts.name.clone(),
+            namespace: facts.namespace.clone(),
+            letter: b'b',
+            element_oid: 0,
+            delimiter: b',',
+            base_oid: 0,
+            base_typmod: -1,
+            dimensions: 0,
+            labels: Vec::new(),
+        };
+        match &facts.kind {
+            TypeKind::Base => {}
+            TypeKind::Composite => row.letter = b'c',
+            TypeKind::Domain { base_oid, base_typmod, dimensions } => {
+                row.letter = b'd';
+                (row.base_oid, row.base_typmod) = (*base_oid, *base_typmod);
+                row.dimensions = *dimensions;
+            }
+            TypeKind::Enum { labels } => {
+                row.letter = b'e';
+                row.labels = labels.to_vec();
+            }
+            TypeKind::Range => row.letter = b'r',
+            TypeKind::Multirange => row.letter = b'm',
+            TypeKind::Pseudo => row.letter = b'p',
+            TypeKind::Array { element_oid, delimiter } => {
+                (row.element_oid, row.delimiter) = (*element_oid, *delimiter);
+            }
+        }
+        row
+    }
 }
 
 impl From<TypeRow> for TypeFacts {
@@ -222,6 +261,21 @@ impl TypeCatalogue {
         alterable
     }
 
+    /// What is known of those among the given types, and those that they are made of, that a user
+    /// can alter or drop.
+    pub fn user_defined(&self, oids: &[u32]) -> Vec<TypeRow> {
+        self.alterable(oids).iter().filter_map(|oid| self.known.get(oid)).map(Into::into).collect()
+    }
+
+    /// Takes over what was known of types that the database does not have any more.
+    pub fn recall(&mut self, remembered: &[TypeRow]) {
+        for row in remembered {
+            if !self.known.contains_key(&row.oid) {
+                self.insert(row.clone().into());
+            }
+        }
+    }
+
     /// Adds a label to an enum that was met in a row and that the catalogue does not list (any
     /// more): the row is of then, the catalogue of now. It sorts last.
     pub fn learn_label(&mut self, enum_oid: u32, label: &str) {
@@ -347,6 +401,25 @@ mod tests {
             dimensions: 0,
             labels: vec!["a".to_owned()],
         })
+    }
+
+    #[test]
+    fn a_type_comes_back_from_its_row() {
+        let kinds = [
+            TypeKind::Base,
+            TypeKind::Composite,
+            TypeKind::Domain { base_oid: 23, base_typmod: 4, dimensions: 1 },
+            TypeKind::Enum { labels: ["a".to_owned(), "b".to_owned()].into() },
+            TypeKind::Range,
+            TypeKind::Multirange,
+            TypeKind::Pseudo,
+            TypeKind::Array { element_oid: 70_000, delimiter: b';' },
+        ];
+        for kind in kinds {
+            let (name, namespace) = ("t".to_owned(), "public".to_owned());
+            let facts = TypeFacts { oid: 70_001, name, namespace, kind };
+            assert_eq!(TypeFacts::from(TypeRow::from(&facts)), facts);
+        }
     }
 
     #[test]
