@@ -198,7 +198,7 @@ codes! {
         "The publication's row filter is not the configured one, or let a row through that the configured one refuses."
         "Restore the publication's filter as the message says, or set row.filter.pushdown=none on a publication without filters.";
     DdlCapture "DDL-CAPTURE" Halt
-        "ddl.capture=event_trigger, and the event triggers are missing, disabled or not those of this version."
+        "`ddl.capture=event_trigger`, and the event triggers are missing, disabled or not those of this version."
         "Run tidegate ddl-capture install, or set ddl.capture=off; see docs/schema-changes.md.";
     DdlNoteRefused "DDL-NOTE-REFUSED" Halt
         "A note of the event triggers is not believed: it is not signed for its transaction, or not of their form. It has no effect; the log warns of it."

@@ -53,7 +53,7 @@ struct Target {
     /// given the right to read the key of the notes.
     #[arg(required_unless_present = "connection")]
     connector: Option<PathBuf>,
-    /// Connect as postgres://user[:password]@host[:port]/database[?sslmode=…] instead of as the
+    /// Connect as `postgres://user[:password]@host[:port]/database[?sslmode=…]` instead of as the
     /// connector. Without a password in it, that of the environment variable PGPASSWORD is used.
     #[arg(short, long, value_name = "ADDRESS")]
     connection: Option<String>,

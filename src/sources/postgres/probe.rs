@@ -290,7 +290,7 @@ mod tests {
         check(
             |now| {
                 now.files.insert(8, 81);
-                touch(now)
+                touch(now);
             },
             &["rewritten v"],
         );
@@ -299,7 +299,7 @@ mod tests {
             |now| {
                 now.files.insert(7, 71);
                 touch(now);
-                now.columns[1].not_null = true
+                now.columns[1].not_null = true;
             },
             &[],
         );
@@ -308,7 +308,7 @@ mod tests {
             |now| {
                 now.files.insert(7, 71);
                 touch(now);
-                now.columns[1].typmod = 9
+                now.columns[1].typmod = 9;
             },
             &[],
         );
@@ -317,7 +317,7 @@ mod tests {
             |now| {
                 now.files.insert(7, 71);
                 touch(now);
-                now.persistence = "u".to_owned()
+                now.persistence = "u".to_owned();
             },
             &[],
         );
@@ -325,7 +325,7 @@ mod tests {
         check(
             |now| {
                 now.files.insert(9, 90);
-                touch(now)
+                touch(now);
             },
             &[],
         );

@@ -129,7 +129,7 @@ fn source_settings(connection: &ConnectionSettings, slot: &str, publication: &st
         hstore: KeyValueMode::Json,
         key_rules: KeyRules::default(),
         ddl: DdlSettings::default(),
-        probe_interval: std::time::Duration::ZERO,
+        probe_interval: Duration::ZERO,
         row_filters: RowFilters::default(),
         status_interval: Duration::from_secs(10),
         slot_max_retries: 0,

@@ -9,7 +9,7 @@ use super::note::DescribedTable;
 use crate::change::{ChangeClass, ColumnChange, Rewrite, TableChange, TableVersion, diff};
 use crate::sources::postgres::catalogue::{ColumnFacts, Generated, TableFacts};
 
-/// The server's reasons for writing a table anew (`AT_REWRITE_…` in event_trigger.h).
+/// The server's reasons for writing a table anew (`AT_REWRITE_…` in `event_trigger.h`).
 const REASONS: [(i32, &str); 4] =
     [(1, "persistence"), (PERHAPS_NEW, "default"), (TYPE, "type"), (8, "access method")];
 const PERHAPS_NEW: i32 = 2;

@@ -139,6 +139,7 @@ struct WrittenColumn(
     Option<i64>,
 );
 
+#[expect(clippy::struct_excessive_bools, reason = "they are the flags of pg_index")]
 #[derive(Deserialize)]
 struct WrittenKey {
     primary: bool,
