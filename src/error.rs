@@ -269,6 +269,9 @@ codes! {
     OffsetUnreadable "OFFSET-UNREADABLE" Retry
         "The stored offset could not be read. It is never taken for 'no offset'."
         "Check the offsets topic and the access to it.";
+    OffsetImport "OFFSET-IMPORT" Halt
+        "Another program's stored offset cannot be gone on from: it is none, or leaves open which changes were published."
+        "Do what docs/takeover.md says, or begin anew without an offset.";
     OffsetMalformed "OFFSET-MALFORMED" Halt
         "The stored offset is not one that this version understands."
         "Use the version that wrote it, or delete the connector's offset to begin anew.";

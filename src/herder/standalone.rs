@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::store::{Kept, Store};
 use super::{ConnectorInfo, ConnectorStatus, HerderError};
 use crate::config::{ConnectorConfig, Validation};
-use crate::error::Fault;
+use crate::error::{Fate, Fault};
 use crate::worker::{Runtime, Target, TaskHandle, TaskState, WrittenTopics};
 
 /// How long a task may take to commit and leave when it is stopped.
@@ -240,14 +240,40 @@ impl Standalone {
     /// There is none of that name, it is not stopped, or Kafka refuses.
     pub async fn reset_offset(&self, name: &str) -> Result<(), HerderError> {
         let _guard = self.changing.lock().await;
-        let (target, config) = self.with(name, |entry| (entry.target, entry.config.clone()))?;
-        if target != Target::Stopped {
-            return Err(HerderError::BadRequest(format!(
-                "Connectors must be in the STOPPED state before their offsets can be modified; \
-                 stop it first: PUT /connectors/{name}/stop"
-            )));
-        }
+        let config = self.stopped(name, "their offsets can be modified")?;
         self.runtime.reset_offset(&config).await.map_err(HerderError::Store)
+    }
+
+    /// Has the connector go on behind what another program published, by that program's offset.
+    ///
+    /// # Errors
+    /// There is none of that name, it is not stopped, the offset cannot be gone on from, or Kafka
+    /// or the source refuses.
+    pub async fn take_over(
+        &self,
+        name: &str,
+        partition: &serde_json::Value,
+        offset: &serde_json::Value,
+    ) -> Result<(), HerderError> {
+        let _guard = self.changing.lock().await;
+        let config = self.stopped(name, "their offsets can be modified")?;
+        let outcome = self.runtime.take_over(&config, partition, offset).await;
+        outcome.map_err(|fault| match fault.fate() {
+            Fate::Halt => HerderError::BadRequest(fault.to_string()),
+            Fate::Retry => HerderError::Store(fault),
+        })
+    }
+
+    /// The configuration of a connector that is stopped.
+    fn stopped(&self, name: &str, before: &str) -> Result<ConnectorConfig, HerderError> {
+        let (target, config) = self.with(name, |entry| (entry.target, entry.config.clone()))?;
+        if target == Target::Stopped {
+            return Ok(config);
+        }
+        Err(HerderError::BadRequest(format!(
+            "Connectors must be in the STOPPED state before {before}; stop it first: \
+             PUT /connectors/{name}/stop"
+        )))
     }
 
     /// Takes the configured row filters for those by which the connector's tables are published
@@ -257,13 +283,7 @@ impl Standalone {
     /// There is none of that name, it is not stopped, or Kafka refuses.
     pub async fn adopt_filters(&self, name: &str) -> Result<usize, HerderError> {
         let _guard = self.changing.lock().await;
-        let (target, config) = self.with(name, |entry| (entry.target, entry.config.clone()))?;
-        if target != Target::Stopped {
-            return Err(HerderError::BadRequest(format!(
-                "Connectors must be in the STOPPED state before a row filter can be applied; \
-                 stop it first: PUT /connectors/{name}/stop"
-            )));
-        }
+        let config = self.stopped(name, "a row filter can be applied")?;
         self.runtime.adopt_filters(&config).await.map_err(HerderError::Store)
     }
 

@@ -49,10 +49,18 @@ pub(super) fn config(bytes: &[u8]) -> Result<ConnectorConfig, ApiError> {
     flat(object(bytes)?)
 }
 
-/// Reads `{"offsets": [{"partition", "offset"}]}` in which every offset is null.
-pub(super) fn forgets_offsets(bytes: &[u8]) -> Result<(), ApiError> {
-    let body = object(bytes)?;
-    let offsets = match body.get("offsets") {
+/// What becomes of a connector's offset.
+pub(super) enum OffsetChange {
+    /// It is forgotten.
+    Forget,
+    /// Another program's, of this partition, takes its place.
+    TakeOver { partition: Value, offset: Value },
+}
+
+/// Reads `{"offsets": [{"partition", "offset"}]}`. A connector has one partition.
+pub(super) fn offset_change(bytes: &[u8]) -> Result<OffsetChange, ApiError> {
+    let mut body = object(bytes)?;
+    let offsets = match body.remove("offsets") {
         Some(Value::Array(offsets)) if !offsets.is_empty() => offsets,
         _ => {
             return Err(ApiError::bad_request(
@@ -60,13 +68,18 @@ pub(super) fn forgets_offsets(bytes: &[u8]) -> Result<(), ApiError> {
             ));
         }
     };
-    if offsets.iter().any(|one| !one.get("offset").is_some_and(Value::is_null)) {
-        return Err(ApiError::bad_request(
-            "an offset can be forgotten (null) and not be set: it says what Kafka holds, and \
-             nothing else can know that",
-        ));
+    if offsets.iter().all(|one| one.get("offset").is_some_and(Value::is_null)) {
+        return Ok(OffsetChange::Forget);
     }
-    Ok(())
+    let [Value::Object(only)] = &offsets[..] else {
+        return Err(malformed("a connector has one partition, so there is one offset to set"));
+    };
+    match (only.get("partition"), only.get("offset")) {
+        (Some(partition @ Value::Object(_)), Some(offset @ Value::Object(_))) => {
+            Ok(OffsetChange::TakeOver { partition: partition.clone(), offset: offset.clone() })
+        }
+        _ => Err(malformed("'partition' and 'offset' must be JSON objects")),
+    }
 }
 
 /// Reads `{"mode": "from_now"}`.

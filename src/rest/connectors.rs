@@ -166,14 +166,19 @@ pub(super) async fn reset_offsets(State(api): State<Api>, Path(name): Path<Strin
     Ok(answers::json(StatusCode::OK, &json!({ "message": message })))
 }
 
-/// `PATCH /connectors/{name}/offsets`: here an offset can be forgotten, not invented.
+/// `PATCH /connectors/{name}/offsets`: an offset can be forgotten, or taken over from Debezium; what
+/// Kafka holds of our own nobody else can know.
 pub(super) async fn patch_offsets(
     State(api): State<Api>,
     Path(name): Path<String>,
     Content(bytes): Content,
 ) -> Answer {
-    body::forgets_offsets(&bytes)?;
-    reset_offsets(State(api), Path(name)).await
+    let body::OffsetChange::TakeOver { partition, offset } = body::offset_change(&bytes)? else {
+        return reset_offsets(State(api), Path(name)).await;
+    };
+    api.herder.take_over(&name, &partition, &offset).await?;
+    let message = "The offsets for this connector have been altered successfully";
+    Ok(answers::json(StatusCode::OK, &json!({ "message": message })))
 }
 
 /// `PUT /connectors/{name}/row-filters`: the configured row filters hold from the offset on.

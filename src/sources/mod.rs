@@ -104,6 +104,19 @@ impl SourceSettings {
         }
     }
 
+    /// The offset that goes on behind another program's, as that program stores it.
+    ///
+    /// # Errors
+    /// `OFFSET-IMPORT`, or the source does not have what follows, or cannot be asked.
+    pub async fn take_over(&self, offset: &serde_json::Value) -> Result<OffsetRecord, Fault> {
+        match self {
+            Self::Postgres(settings) => {
+                let offset = Box::pin(postgres::take_over(settings, offset)).await?;
+                Ok(OffsetRecord(offset.encode().into()))
+            }
+        }
+    }
+
     /// Whether rows can move into and out of what is published: a table has a row filter.
     pub fn rows_move(&self) -> bool {
         match self {

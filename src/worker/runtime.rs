@@ -43,6 +43,14 @@ pub trait Runtime: Send + Sync + std::fmt::Debug + 'static {
     /// Forgets the connector's offset and table states, so that it begins anew.
     fn reset_offset<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Result<(), Fault>>;
 
+    /// Stores the offset that goes on behind another program's.
+    fn take_over<'a>(
+        &'a self,
+        config: &'a ConnectorConfig,
+        partition: &'a Value,
+        offset: &'a Value,
+    ) -> BoxFuture<'a, Result<(), Fault>>;
+
     /// Takes the configured row filters for those by which the connector's tables are published
     /// from its offset on. Answers how many tables have another one now.
     fn adopt_filters<'a>(
@@ -220,6 +228,31 @@ impl Runtime for Worker {
 
     fn reset_offset<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Result<(), Fault>> {
         Box::pin(async move { offsets::reset(&self.parse(config)?.kafka).await })
+    }
+
+    fn take_over<'a>(
+        &'a self,
+        config: &'a ConnectorConfig,
+        partition: &'a Value,
+        offset: &'a Value,
+    ) -> BoxFuture<'a, Result<(), Fault>> {
+        Box::pin(async move {
+            let TypedConnector { kafka, source, .. } = self.parse(config)?;
+            if *partition != serde_json::json!({ "server": kafka.source_partition }) {
+                return Err(Code::OffsetImport.fault(format!(
+                    "the partition {partition} is not this connector's, {{\"server\": \"{}\"}}: \
+                     the topic prefix must be the same",
+                    kafka.source_partition
+                )));
+            }
+            if offsets::stored(&kafka).await?.offset.is_some() {
+                return Err(Code::OffsetImport
+                    .fault("this connector has an offset of its own, which says what is published")
+                    .hint("DELETE /connectors/{name}/offsets first, if that is to be forgotten."));
+            }
+            let offset = source.take_over(offset).await?;
+            offsets::store(&kafka, offset).await
+        })
     }
 
     fn adopt_filters<'a>(

@@ -52,6 +52,19 @@ impl Runtime for Idle {
         Box::pin(async { Ok(()) })
     }
 
+    fn take_over<'a>(
+        &'a self,
+        _: &'a ConnectorConfig,
+        _: &'a Value,
+        offset: &'a Value,
+    ) -> BoxFuture<'a, Result<(), Fault>> {
+        let outcome = match offset.get("lsn_proc") {
+            Some(_) => Ok(()),
+            None => Err(Code::OffsetImport.fault("it is no such offset")),
+        };
+        Box::pin(async { outcome })
+    }
+
     fn adopt_filters<'a>(&'a self, _: &'a ConnectorConfig) -> BoxFuture<'a, Result<usize, Fault>> {
         Box::pin(async { Ok(1) })
     }
@@ -470,7 +483,7 @@ async fn a_body_that_is_too_large_is_answered_not_cut_off() {
 }
 
 #[tokio::test]
-async fn an_offset_can_be_forgotten_and_not_invented() {
+async fn an_offset_can_be_forgotten_or_taken_over_and_not_invented() {
     let server = Server::start("offsets").await;
     assert_eq!(server.json("POST", "/connectors", &create("o")).await.status, 201);
     let path = "/connectors/o/offsets";
@@ -479,11 +492,16 @@ async fn an_offset_can_be_forgotten_and_not_invented() {
     assert_eq!(server.send("PUT", "/connectors/o/stop", "", "").await.status, 204);
     let answer = server.json("PATCH", path, &forget).await;
     assert_eq!((answer.status, answer.json()["message"].is_string()), (200, true));
+    let theirs = json!({"partition": {"server": "p"}, "offset": {"lsn_proc": 1}});
+    let taken = server.json("PATCH", path, &json!({"offsets": [theirs]})).await;
+    assert_eq!((taken.status, taken.json()["message"].is_string()), (200, true));
     for body in [
         json!({}),
         json!({"offsets": []}),
         json!({"offsets": [{"partition": {"server": "p"}, "offset": {"lsn": 1}}]}),
         json!({"offsets": [{"partition": {"server": "p"}}]}),
+        json!({"offsets": [{"partition": "p", "offset": {"lsn_proc": 1}}]}),
+        json!({"offsets": [theirs, theirs]}),
     ] {
         assert_eq!(server.json("PATCH", path, &body).await.status, 400, "{body}");
     }

@@ -41,6 +41,7 @@ mod probe;
 mod slot_health;
 mod heartbeat;
 mod driver;
+mod takeover;
 mod trial;
 pub mod values;
 
@@ -56,6 +57,7 @@ pub use settings::{
 };
 pub use slot_health::watch_health;
 pub use tables::adopt_filters;
+pub use takeover::take_over;
 pub use trial::try_out;
 
 /// The metrics that only this source has.
