@@ -58,10 +58,10 @@ codes! {
         "Send a flat JSON object whose values are strings, numbers or booleans.";
     ConfigUnknownKey "CONFIG-UNKNOWN-KEY" Halt
         "A configuration key is known neither to Kafka Connect, nor to Debezium, nor to Tidegate."
-        "Correct the name; the message gives the nearest known one.";
+        "Correct or remove the key; docs/compatibility.md lists all that are known.";
     ConfigUnsupported "CONFIG-UNSUPPORTED" Halt
         "A known configuration key or value that this version does not carry out."
-        "Remove the key; docs/compatibility.md says what each key does here.";
+        "Use another value, or remove the key; docs/compatibility.md says what each key does here.";
     ConfigInvalid "CONFIG-INVALID" Halt
         "A configuration value is missing, out of range, or contradicts another one."
         "Correct the value as the message says.";
@@ -343,6 +343,15 @@ impl Code {
             hint: None,
             cause: None,
         }))
+    }
+}
+
+impl Code {
+    /// Several faults as one with this code, each on a line of its own.
+    pub fn fault_of_many<T: fmt::Display>(self, faults: &[T]) -> Fault {
+        let lines: String = faults.iter().map(|fault| format!("\n- {fault}")).collect();
+        let text = format!("{} faults:{}", faults.len(), lines.trim_end_matches('.'));
+        self.fault(text).hint("Each line says what mends it.")
     }
 }
 

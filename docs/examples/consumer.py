@@ -76,6 +76,8 @@ class Copy:
         if value is None:
             # A tombstone follows its delete. In a compacted topic it may be all that is left of it.
             self.db.execute("delete from rows where key = ?", [key])
+        elif "op" not in value:
+            raise SystemExit("the records are no envelopes (ExtractNewRecordState?); what they leave out is needed here")
         elif value["op"] == "t":
             self.db.execute("delete from rows where at < ?", [at])
             self.db.execute("delete from truncated")
@@ -119,7 +121,7 @@ def follow(arguments: argparse.Namespace) -> int:
         "isolation.level": "read_committed", "enable.partition.eof": True, "receive.message.max.bytes": 2_000_000_000})
     topic = consumer.list_topics(arguments.topic, timeout=30).topics[arguments.topic]
     if topic.error is not None:
-        raise KafkaException(topic.error)
+        raise SystemExit(f"{arguments.topic}: {topic.error.str()}")
     waiting, count = set(topic.partitions), 0
     consumer.assign([TopicPartition(arguments.topic, number, copy.offset(number)) for number in waiting])
     while waiting or not arguments.until_end:

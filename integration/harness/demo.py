@@ -26,6 +26,8 @@ from .worker import Worker, binary
 FILE = settings.ROOT / "connector-config" / "demo.json"
 NAME = "tidegate_demo"
 PREFIX = "demo"
+# So many refusals of one statement are no moment any more.
+PATIENCE = 100
 PASSWORD = "demo"
 
 SETUP = [
@@ -82,9 +84,9 @@ class Demo:
         self.cluster.delete(self.cluster.topics(f"{PREFIX}."))
         self.cluster.delete(self.cluster.topics(f"{NAME}-"))
         server = Database(self.postgres.address)
-        server.sql(f"create role cdc login replication password '{PASSWORD}'",
-                   f"create database {NAME} owner cdc")
-        self.source = Database(self.postgres.address, dbname=NAME, user="cdc", password=PASSWORD)
+        server.sql(f"create role {NAME} login replication password '{PASSWORD}'",
+                   f"create database {NAME} owner {NAME}")
+        self.source = Database(self.postgres.address, dbname=NAME, user=NAME, password=PASSWORD)
 
     def remove(self) -> None:
         """Slot, database and role; the topics stay to be looked at."""
@@ -92,9 +94,11 @@ class Demo:
         for statement in (
             f"select pg_terminate_backend(active_pid) from pg_replication_slots where slot_name = '{NAME}' and active",
             f"select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_name = '{NAME}'",
-            f"drop database if exists {NAME} with (force)", "drop role if exists cdc",
+            f"drop database if exists {NAME} with (force)", f"drop role if exists {NAME}",
         ):
-            wait_for(lambda text=statement: succeeds(server, text), 20, "the clean-up of the demonstration")
+            problems: list[Exception] = []
+            wait_for(lambda text=statement: succeeds(server, text, problems), 20, "the clean-up of the demonstration",
+                     lambda: str(problems[-1]) if len(problems) > PATIENCE else None)
 
     def start(self) -> None:
         """The worker, with what demo.json refers to in its environment."""
@@ -183,11 +187,12 @@ class Demo:
         self.remove()
 
 
-def succeeds(server: Database, statement: str) -> bool:
-    """Whether a statement goes through; a slot may still be in use for a moment."""
+def succeeds(server: Database, statement: str, problems: list[Exception]) -> bool:
+    """Whether a statement goes through, and why not; a slot may still be in use for a moment."""
     try:
         server.sql(statement)
-    except Exception:
+    except Exception as problem:  # the one who waits tells it
+        problems.append(problem)
         return False
     return True
 

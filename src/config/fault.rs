@@ -60,7 +60,9 @@ impl std::error::Error for ConfigFault {}
 
 /// All faults as one, for places that can carry only one: the first one's code, all messages.
 pub fn summarize(faults: &[ConfigFault]) -> Fault {
-    let code = faults.first().map_or(Code::ConfigInvalid, |fault| fault.code);
-    let lines: Vec<_> = faults.iter().map(ToString::to_string).collect();
-    code.fault(lines.join("; "))
+    match faults {
+        [] => Code::ConfigInvalid.fault("the configuration is refused"),
+        [only] => only.to_fault(),
+        [first, ..] => first.code.fault_of_many(faults),
+    }
 }

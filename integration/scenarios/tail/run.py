@@ -61,13 +61,19 @@ def avro(t: Trial) -> None:
 def follow(t: Trial) -> None:
     """A topic that does not exist yet is picked up; what is not committed is not shown."""
     command = t.command("tail", "--table", "public.t", f"{t.name}.*", "-b", t.kafka.address, "-r", t.registry.address)
-    command.wait_err("no such topic")
+    command.wait_err("there is no topic")
     t.connect()
     equal(len(command.wait_records(2)), 2, "rows of the snapshot")
     t.sql("update t set v = 'x' where id = 2")
     equal(command.wait_records(3)[2]["value"]["after"]["v"], "x", "the change that follows")
     command.signal(signal.SIGINT)
     equal(command.wait(10), 0, "status after Ctrl-C")
+    absent = t.command("tail", "--no-follow", f"{t.name}.absent", "-b", t.kafka.address, "-r", t.registry.address)
+    absent.wait_err(f"there is no topic {t.name}.absent")
+    equal(absent.wait(10), 1, "status where nothing can come")
+    without = t.command("tail", "--from", "beginning", "--no-follow", f"{t.name}.public.t", "-b", t.kafka.address)
+    without.wait_err("--registry-url")
+    equal(without.wait(10), 0, "status without a registry")
     limited = t.command("tail", f"{t.name}.public.t", "-b", t.kafka.address, "-r", t.registry.address,
                         "--from-beginning", "-n", "2").succeed()
     equal(len(limited.records()), 2, "not more than asked for")

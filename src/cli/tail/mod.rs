@@ -28,7 +28,7 @@ use self::print::{json_line, readable};
 use self::reader::{Event, Reader};
 use super::output::{self, Paint};
 use super::signals::Signals;
-use crate::error::Fault;
+use crate::error::{Code, Fault};
 
 /// How often new topics are looked for.
 const LOOK_FOR_TOPICS: Duration = Duration::from_secs(1);
@@ -120,7 +120,11 @@ impl Tail {
                     };
                     if read == 0 && !told_of_none {
                         told_of_none = true;
-                        output::error("there is no such topic");
+                        let wanted = self.wanted();
+                        if !self.follows() {
+                            return Err(Code::TopicMissing.fault(format!("there is no {wanted}")));
+                        }
+                        output::error(&format!("there is no {wanted} yet; waiting for one"));
                     }
                     if reader.is_over() {
                         return Ok(());
@@ -141,6 +145,15 @@ impl Tail {
                     }
                 }
             }
+        }
+    }
+
+    /// What was asked for, as a message names it.
+    fn wanted(&self) -> String {
+        let topics = self.topics.join(", ");
+        match &self.table {
+            Some(table) => format!("topic of table {table}"),
+            None => format!("topic {topics}"),
         }
     }
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::decode::{RegisteredSchema, hex};
 use super::print::Shown;
+use crate::cli::output;
 use crate::error::{Code, Fault};
 use crate::registry::{Address, Authentication, Registry, Settings as RegistrySettings};
 
@@ -16,6 +17,8 @@ use crate::registry::{Address, Authentication, Registry, Settings as RegistrySet
 pub(super) struct Decoder {
     registry: Option<Registry>,
     schemas: HashMap<u32, Result<Arc<RegisteredSchema>, Fault>>,
+    /// Somebody was told that a registry is needed.
+    missed_registry: bool,
 }
 
 impl Decoder {
@@ -28,7 +31,7 @@ impl Decoder {
             ))?),
             None => None,
         };
-        Ok(Self { registry, schemas: HashMap::new() })
+        Ok(Self { registry, schemas: HashMap::new(), missed_registry: false })
     }
 
     /// All parts of a record.
@@ -66,6 +69,15 @@ impl Decoder {
                         .unwrap_or_else(|fault| Value::String(format!("<{fault}>"))),
                     Err(fault) => Value::String(format!("<{fault}>")),
                 }
+            }
+            [0, _, _, _, _, ..] => {
+                if !std::mem::replace(&mut self.missed_registry, true) {
+                    output::error(
+                        "some records have the id of a schema in a registry; give its address with \
+                         --registry-url",
+                    );
+                }
+                Value::String(hex(bytes))
             }
             _ => serde_json::from_slice(bytes).unwrap_or_else(|_not_json| text_or_hex(bytes)),
         }

@@ -79,6 +79,7 @@ fn notes(record: &Shown, paint: Paint) -> Vec<String> {
         .iter()
         .filter(|(name, _)| {
             matches!(name.as_str(), "__debezium.newkey" | "__debezium.oldkey")
+                || name.ends_with("__tidegate.scope")
                 || name.ends_with(".unavailable")
                 || name.ends_with(".unmergeable")
         })

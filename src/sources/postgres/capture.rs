@@ -14,6 +14,9 @@ use super::TableFilter;
 use super::catalogue::{RelationEntry, RelationKind};
 use crate::error::{Code, Fault};
 
+/// How many tables a message names.
+const SHOWN: usize = 5;
+
 /// What the filters come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
@@ -109,10 +112,7 @@ fn unmatched_patterns(relations: &[RelationEntry], filter: &TableFilter) -> Vec<
             .filter(|relation| pattern.is_match(&relation.qualified_name()))
             .peekable();
         if matches.peek().is_none() {
-            return Some(Code::TableMissing.fault(format!(
-                "no table matches \"{}\" of table.include.list",
-                pattern.as_str()
-            )));
+            return Some(no_match(pattern, relations));
         }
         // A view beside tables is passed over; a pattern for views alone is a mistake.
         let views: Vec<_> = matches.collect();
@@ -120,6 +120,23 @@ fn unmatched_patterns(relations: &[RelationEntry], filter: &TableFilter) -> Vec<
         views.first().filter(|_| only_views).map(|view| unsupported_fault(view, "a view"))
     };
     filter.table_include.iter().flatten().filter_map(fault).collect()
+}
+
+fn no_match(pattern: &Regex, relations: &[RelationEntry]) -> Fault {
+    // as it was given, without what anchors it
+    let text = pattern.as_str();
+    let given = text.strip_prefix("^(?:").and_then(|text| text.strip_suffix(")$")).unwrap_or(text);
+    let fault =
+        Code::TableMissing.fault(format!("no table matches \"{given}\" of table.include.list"));
+    let mut names: Vec<_> = relations.iter().map(RelationEntry::qualified_name).collect();
+    names.sort_unstable();
+    if names.is_empty() {
+        return fault
+            .hint("The database has no tables that the role can see; create the table first.");
+    }
+    let more = if names.len() > SHOWN { ", …" } else { "" };
+    names.truncate(SHOWN);
+    fault.hint(format!("Correct table.include.list; the database has {}{more}.", names.join(", ")))
 }
 
 /// Partitioned tables and their partitions.

@@ -444,10 +444,7 @@ pub(super) fn combine(faults: &[Fault]) -> Result<(), Fault> {
     match faults {
         [] => Ok(()),
         [only] => Err(only.clone()),
-        [first, ..] => {
-            let texts: Vec<_> = faults.iter().map(ToString::to_string).collect();
-            Err(first.code().fault(format!("{} faults: {}", faults.len(), texts.join("; "))))
-        }
+        [first, ..] => Err(first.code().fault_of_many(faults)),
     }
 }
 
