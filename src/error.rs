@@ -278,6 +278,9 @@ codes! {
     OffsetConfigChanged "OFFSET-CONFIG-CHANGED" Halt
         "A source transaction is half published, and the configuration or publication changed since."
         "Restore the configuration until that transaction is through.";
+    OffsetElsewhere "OFFSET-ELSEWHERE" Halt
+        "The connector has published under another `topic.prefix`, and has no offset under this one: it would begin anew beside what it has published."
+        "Restore topic.prefix. To begin anew: stop it with the old prefix, DELETE /connectors/{name}/offsets, then change it; or create a connector with another name.";
     TopicMissing "TOPIC-MISSING" Halt
         "A topic does not exist, and may not be created."
         "Create it, or set topic.creation.default.partitions and .replication.factor.";

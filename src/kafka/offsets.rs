@@ -5,7 +5,7 @@
 //! `init_transactions`: whatever an older producer left open is ended by then. Knows no source.
 //! **Invariant:** only a read that reached the high watermark may say "there is no offset".
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -44,6 +44,8 @@ pub(super) struct StoragePlace {
     pub(super) states_partition: i32,
     /// All keys of this connector's states begin so.
     state_prefix: String,
+    /// And so, whatever their source partition.
+    connector_prefix: String,
 }
 
 impl StoragePlace {
@@ -62,6 +64,7 @@ impl StoragePlace {
             offsets_topic: settings.offsets_topic.name.clone(),
             offsets_partition: murmur2::partition(connector, offsets),
             state_prefix: offset_key.trim_end_matches(']').to_owned() + ",",
+            connector_prefix: format!("[{},", json_string(&settings.connector)),
             offset_key,
             states_topic: settings.states_topic.name.clone(),
             states_partition: murmur2::partition(connector, states),
@@ -97,6 +100,8 @@ pub struct Stored {
     pub offset: Option<OffsetRecord>,
     /// The last committed state of each table.
     pub states: Vec<TableState>,
+    /// A source partition under which the connector has published, too.
+    pub elsewhere: Option<String>,
 }
 
 /// Forgets a connector's offset and states. Fences off a task that may still run.
@@ -221,7 +226,8 @@ fn load_through(readers: &Readers<'_>, place: &StoragePlace) -> Result<Stored, F
         (offset, states.join())
     });
     let states = states.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    Ok(Stored { offset: offset?, states: states? })
+    let (states, elsewhere) = states?;
+    Ok(Stored { offset: offset?, states, elsewhere })
 }
 
 struct Readers<'a> {
@@ -311,19 +317,30 @@ impl<'a> Partition<'a> {
         Ok(None)
     }
 
-    /// The last committed state of each of the connector's tables.
-    fn states_of(&self, place: &StoragePlace) -> Result<Vec<TableState>, Fault> {
+    /// The last committed state of each of the connector's tables, and another source partition of
+    /// it that has states.
+    fn states_of(&self, place: &StoragePlace) -> Result<(Vec<TableState>, Option<String>), Fault> {
         let mut states = BTreeMap::new();
+        let mut others = BTreeSet::new();
         self.read(self.low, |key, value| {
             if let Some(key) = place.table_key(key) {
                 match value {
                     Some(value) => states.insert(key, value.to_vec()),
                     None => states.remove(&key),
                 };
+            } else if key.starts_with(place.connector_prefix.as_bytes()) {
+                match value {
+                    Some(_) => others.insert(key.to_vec()),
+                    None => others.remove(key),
+                };
             }
         })?;
         let states = states.into_iter().map(|(key, value)| TableState { key, value: Some(value) });
-        Ok(states.collect())
+        let elsewhere = others.first().and_then(|key| {
+            let parts: Vec<String> = serde_json::from_slice(key).ok()?;
+            parts.into_iter().nth(1)
+        });
+        Ok((states.collect(), elsewhere))
     }
 
     /// Reads every committed record from `start` to the end.

@@ -18,7 +18,7 @@ use super::task::TaskControl;
 use crate::config::TypedConnector;
 use crate::convert::Converters;
 use crate::error::{Code, Fate, Fault};
-use crate::kafka::{Publisher, SizeLimits, TopicList, Topics, WrittenTopics, channel};
+use crate::kafka::{Publisher, SizeLimits, Stored, TopicList, Topics, WrittenTopics, channel};
 use crate::observe::{StageMetrics, TaskMetrics, TaskRegistration};
 use crate::sources;
 use crate::stage::{Stage, StageSettings};
@@ -46,6 +46,18 @@ pub(super) async fn run(
 async fn watch_health(connector: Arc<TypedConnector>, metrics: Arc<TaskMetrics>) {
     let caught_up = |micros| metrics.publisher.caught_up(micros);
     connector.source.watch_health(&connector.name, &metrics.source, &caught_up).await;
+}
+
+/// Another prefix is another place for everything, and the change would go unnoticed.
+fn refuse_elsewhere(stored: &Stored, connector: &TypedConnector) -> Result<(), Fault> {
+    match &stored.elsewhere {
+        Some(other) if stored.offset.is_none() => Err(Code::OffsetElsewhere.fault(format!(
+            "the connector has published with topic.prefix={other}, and has nothing with \
+             topic.prefix={}",
+            connector.kafka.source_partition
+        ))),
+        _ => Ok(()),
+    }
 }
 
 async fn live(
@@ -151,6 +163,7 @@ impl Parts {
         let counts = Arc::clone(&metrics.publisher);
         let publisher = Publisher::start(&connector.kafka, list.clone(), receiver, counts).await?;
         let stored = publisher.stored().await?;
+        refuse_elsewhere(&stored, connector)?;
         let settings = stage_settings(connector, Arc::clone(&metrics.stage));
         let services = LiveServices::new(registries.clone(), topics);
         let stage = Stage::new(settings, services, list, sender);

@@ -60,4 +60,20 @@ def without_kafka(t: Trial) -> None:
     t.nothing_left()
 
 
-CASES = {"topics": topics, "loggers": loggers, "without-kafka": without_kafka}
+def another_prefix(t: Trial) -> None:
+    """Changed on a running connector it would begin anew beside what is published; restored, all goes on."""
+    connector = t.connect()
+    t.settle()
+    before = len(t.topic("t").read())
+    answer = connector.request("PATCH", "/config", {"topic.prefix": f"{t.name}_other"})
+    equal(answer.status, 200, f"status of PATCH ({answer.message})")
+    text = connector.wait_failed("TG-E-OFFSET-ELSEWHERE")
+    check(f"topic.prefix={t.name}," in text, f"it names the prefix that it had: {text}")
+    equal(t.cluster.topics(f"{t.name}_other"), [], "topics with the other prefix")
+    equal(connector.request("PATCH", "/config", {"topic.prefix": t.name}).status, 200, "status of PATCH")
+    connector.wait_running()
+    t.sql("insert into t values (77)")
+    equal([r.after["id"] for r in t.settled_records("t")][before:], [77], "what follows")
+
+
+CASES = {"another-prefix": another_prefix, "topics": topics, "loggers": loggers, "without-kafka": without_kafka}
