@@ -60,6 +60,20 @@ fn catalogues() -> Vec<Catalogue> {
 }
 
 #[test]
+fn a_rewrite_is_refused_only_where_it_can_be_known() {
+    check_faults(
+        &[("schema.rewrite.action", "refuse")],
+        &["TG-E-CONFIG-INVALID: schema.rewrite.action 'refuse': refuse needs \
+           ddl.capture=event_trigger: without it a rewrite is suspected at best, never known"],
+    );
+    let both = [("schema.rewrite.action", "refuse"), ("ddl.capture", "event_trigger")];
+    assert!(TypedConnector::parse(&config(&both), &worker_of("")).is_ok());
+    let resnapshot = [("schema.rewrite.action", "resnapshot"), ("ddl.capture", "event_trigger")];
+    let faults = TypedConnector::parse(&config(&resnapshot), &worker_of("")).expect_err("a fault");
+    assert!(faults.iter().all(|fault| fault.code == Code::ConfigUnsupported), "{faults:?}");
+}
+
+#[test]
 fn every_table_is_sound() {
     for catalogue in catalogues() {
         let mut seen = BTreeSet::new();

@@ -149,7 +149,7 @@ keys! {
         DDL_CAPTURE "ddl.capture" String ("off") Medium
             "Who tells of changed definitions: off is the stream alone, which describes a table before its next row; event_trigger is also the event triggers that `tidegate ddl-capture install` puts into the database, which tell of every change at its place: of tables without rows, defaults, nullability, renames, partitions, and rewrites. From PostgreSQL 14 on. See docs/schema-changes.md."
             Rule::OneOf(&[Choice::of("off"), Choice::of("event_trigger")]);
-        PROBE_INTERVAL "schema.probe.interval.ms" Long ("10000") Low
+        PROBE_INTERVAL "schema.probe.interval.ms" Long ("60000") Low
             "With ddl.capture=off: how often the catalogue is looked at for tables that may have been rewritten; 0 is never. A suspicion is a warning and a record of the kind suspected, never a refusal."
             Rule::AtLeast(0);
         REWRITE_ACTION "schema.rewrite.action" String ("warn") Medium

@@ -40,6 +40,9 @@ struct SeenColumn {
     type_oid: u32,
     typmod: i32,
     not_null: bool,
+    /// Rows from before it was added take its value from the catalogue, until they are written anew.
+    #[serde(default)]
+    has_missing: bool,
     /// The transaction that wrote its row in the catalogue.
     written_by: u32,
 }
@@ -173,6 +176,7 @@ fn query(publication: &str) -> String {
                AND f.oid IN (SELECT relid FROM pg_partition_tree(c.oid)))), \
          (SELECT json_agg(json_build_object('attnum', a.attnum, 'name', a.attname, \
           'type_oid', a.atttypid::int8, 'typmod', a.atttypmod, 'not_null', a.attnotnull, \
+          'has_missing', a.atthasmissing, \
           'written_by', a.xmin::text::int8) ORDER BY a.attnum) FROM pg_attribute a \
           WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) \
          FROM pg_publication_tables p JOIN pg_namespace n ON n.nspname = p.schemaname \
@@ -198,7 +202,15 @@ fn sight_of(row: &Row) -> Result<Sight, Fault> {
     })
 }
 
+/// A sight of more columns is not stored: the state of its table is large without it.
+const MOST_COLUMNS: usize = 500;
+
 impl Sight {
+    /// The sight, if it may be stored.
+    pub(super) fn stored(&self) -> Option<Self> {
+        (self.columns.len() <= MOST_COLUMNS).then(|| self.clone())
+    }
+
     /// Whether nothing changed but the time.
     fn looks_like(&self, other: &Self) -> bool {
         self.files == other.files
@@ -227,8 +239,8 @@ fn suspect(before: &Sight, now: &Sight) -> Vec<ColumnChange> {
             found.push(change("replaced", Some(from), Some(to), ChangeClass::Destructive));
             continue;
         }
-        let is_explained = (old.type_oid, old.typmod, old.not_null)
-            != (column.type_oid, column.typmod, column.not_null);
+        let shape = |one: &SeenColumn| (one.type_oid, one.typmod, one.not_null, one.has_missing);
+        let is_explained = shape(old) != shape(column);
         if is_rewritten && old.written_by != column.written_by && !is_explained {
             found.push(change("rewritten", None, None, ChangeClass::Rewriting));
         }
@@ -252,6 +264,7 @@ mod tests {
             type_oid: 23,
             typmod: -1,
             not_null: false,
+            has_missing: false,
             written_by: 700,
         };
         Sight {
@@ -300,6 +313,15 @@ mod tests {
                 now.files.insert(7, 71);
                 touch(now);
                 now.columns[1].not_null = true;
+            },
+            &[],
+        );
+        // a table that had a column added with a default, written anew for another's sake
+        check(
+            |now| {
+                now.files.insert(7, 71);
+                touch(now);
+                now.columns[1].has_missing = true;
             },
             &[],
         );

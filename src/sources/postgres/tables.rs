@@ -628,7 +628,7 @@ impl Tables {
         history.push(known);
         let TableId { namespace, name } = &entry.version.table;
         history.filter = self.settings.row_filters.of(namespace, name).map(str::to_owned);
-        history.sight = self.sights.get(&entry.descriptor.oid.0).cloned();
+        history.sight = self.sights.get(&entry.descriptor.oid.0).and_then(Sight::stored);
         stage.announce(&record, history.encode()?).await?;
         let oid = self.entry(index)?.descriptor.oid.0;
         self.histories.insert(oid, history);

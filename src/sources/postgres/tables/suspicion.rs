@@ -31,7 +31,7 @@ impl Tables {
         self.sights.insert(oid, sight.clone());
         // a table without a version is remembered with its first one
         let Some(history) = self.histories.get_mut(&oid) else { return Ok(()) };
-        history.sight = Some(sight.clone());
+        history.sight = sight.stored();
         let state = history.encode()?;
         let (Some((columns, after)), Some(known)) = (suspicion, history.newest().cloned()) else {
             stage.remember(state);
