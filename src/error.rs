@@ -254,6 +254,9 @@ codes! {
     KafkaUnreachable "KAFKA-UNREACHABLE" Retry
         "No Kafka broker answers at bootstrap.servers."
         "Check bootstrap.servers, the network and that the brokers run.";
+    KafkaClient "KAFKA-CLIENT" Retry
+        "The machine does not let the Kafka client start: a thread of it could not be made, or did not begin in time."
+        "None needed if it passes; else see the machine's load, its memory, and the limit on threads (ulimit -u).";
     KafkaAuthentication "KAFKA-AUTHENTICATION" Halt
         "Kafka refuses the client's credentials or certificate."
         "Check the security settings of worker and connector.";

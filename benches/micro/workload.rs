@@ -30,8 +30,8 @@ pub(crate) struct Workload {
     identity: u8,
     columns: fn() -> Vec<Column>,
     row: fn(usize) -> Row,
-    /// The table's row filter.
-    filter: Option<&'static str>,
+    /// What its connector has beyond the defaults.
+    settings: &'static [(&'static str, &'static str)],
     /// How many of its rows become records: all, or none.
     pub(crate) is_published: bool,
 }
@@ -51,13 +51,13 @@ enum Cell {
 }
 
 /// All of them.
-pub(crate) const WORKLOADS: [Workload; 10] = [
+pub(crate) const WORKLOADS: [Workload; 27] = [
     Workload {
         name: "insert-5",
         identity: b'd',
         columns: narrow,
         row: |n| insert(narrow_row(n)),
-        filter: None,
+        settings: &[],
         is_published: true,
     },
     Workload {
@@ -65,7 +65,7 @@ pub(crate) const WORKLOADS: [Workload; 10] = [
         identity: b'd',
         columns: wide,
         row: |n| insert(wide_row(n)),
-        filter: None,
+        settings: &[],
         is_published: true,
     },
     Workload {
@@ -73,7 +73,7 @@ pub(crate) const WORKLOADS: [Workload; 10] = [
         identity: b'd',
         columns: narrow,
         row: |n| (b'U', None, narrow_row(n)),
-        filter: None,
+        settings: &[],
         is_published: true,
     },
     Workload {
@@ -81,7 +81,7 @@ pub(crate) const WORKLOADS: [Workload; 10] = [
         identity: b'd',
         columns: narrow,
         row: |n| (b'U', Some((b'K', key_only(narrow_row(n + 1)))), narrow_row(n)),
-        filter: None,
+        settings: &[],
         is_published: true,
     },
     Workload {
@@ -89,7 +89,7 @@ pub(crate) const WORKLOADS: [Workload; 10] = [
         identity: b'f',
         columns: wide,
         row: |n| (b'U', Some((b'O', wide_row(n + 1))), wide_row(n)),
-        filter: None,
+        settings: &[],
         is_published: true,
     },
     Workload {
@@ -97,7 +97,7 @@ pub(crate) const WORKLOADS: [Workload; 10] = [
         identity: b'd',
         columns: narrow,
         row: |n| (b'D', Some((b'K', key_only(narrow_row(n)))), Vec::new()),
-        filter: None,
+        settings: &[],
         is_published: true,
     },
     Workload {
@@ -105,15 +105,15 @@ pub(crate) const WORKLOADS: [Workload; 10] = [
         identity: b'd',
         columns: large,
         row: |n| insert(large_row(n, 320)),
-        filter: None,
+        settings: &[],
         is_published: true,
     },
     Workload {
         name: "unchanged-10kb",
         identity: b'd',
         columns: large,
-        row: |n| (b'U', None, vec![text(n), text(n % 7), Cell::Unchanged]),
-        filter: None,
+        row: |n| (b'U', None, unchanged(n)),
+        settings: &[],
         is_published: true,
     },
     Workload {
@@ -121,7 +121,7 @@ pub(crate) const WORKLOADS: [Workload; 10] = [
         identity: b'f',
         columns: wide,
         row: |n| (b'U', Some((b'O', wide_row(n + 1))), wide_row(n)),
-        filter: Some(FILTER_NONE),
+        settings: &[("row.filter.public.t", FILTER_NONE)],
         is_published: false,
     },
     Workload {
@@ -129,10 +129,75 @@ pub(crate) const WORKLOADS: [Workload; 10] = [
         identity: b'f',
         columns: wide,
         row: |n| (b'U', Some((b'O', wide_row(n + 1))), wide_row(n)),
-        filter: Some(FILTER_ALL),
+        settings: &[("row.filter.public.t", FILTER_ALL)],
         is_published: true,
     },
+    // A large value that comes, and that is taken from the old row instead.
+    Workload {
+        name: "update-10kb",
+        identity: b'f',
+        columns: large,
+        row: |n| (b'U', Some((b'O', large_row(n, 320))), large_row(n, 320)),
+        settings: &[],
+        is_published: true,
+    },
+    Workload {
+        name: "backfill-10kb",
+        identity: b'f',
+        columns: large,
+        row: |n| (b'U', Some((b'O', large_row(n, 320))), unchanged(n)),
+        settings: &[],
+        is_published: true,
+    },
+    // The same from the same transaction: each row is written, and then updated.
+    Workload {
+        name: "twice-10kb",
+        identity: b'd',
+        columns: large,
+        row: |n| match n % 2 {
+            0 => insert(large_row(n / 2, 320)),
+            _ => (b'U', None, large_row(n / 2, 320)),
+        },
+        settings: &[("toast.mode", "sentinel")],
+        is_published: true,
+    },
+    Workload {
+        name: "sibling-10kb",
+        identity: b'd',
+        columns: large,
+        row: |n| match n % 2 {
+            0 => insert(large_row(n / 2, 320)),
+            _ => (b'U', None, unchanged(n / 2)),
+        },
+        settings: &[],
+        is_published: true,
+    },
+    typed("typed", &[]),
+    typed("masked", &[("column.mask.with.12.chars", "public\\.t\\.(c19|c20|c21|c22|c23)")]),
+    typed("cut", &[("column.truncate.to.20.chars", "public\\.t\\.(c19|c20|c21|c22|c23|c29)")]),
+    typed("decimal-string", &[("decimal.handling.mode", "string")]),
+    typed("decimal-double", &[("decimal.handling.mode", "double")]),
+    typed("time-iso", &[("time.precision.mode", "isostring")]),
+    typed("time-connect", &[("time.precision.mode", "connect")]),
+    typed("time-micro", &[("time.precision.mode", "microseconds")]),
+    typed("time-nano", &[("time.precision.mode", "nanoseconds")]),
+    typed("interval-string", &[("interval.handling.mode", "string")]),
+    typed("bytes-hex", &[("binary.handling.mode", "hex")]),
+    typed("bytes-base64", &[("binary.handling.mode", "base64")]),
+    typed("money-4", &[("money.fraction.digits", "4")]),
 ];
+
+/// Inserts of rows with a column of each type that can be published in several ways.
+const fn typed(name: &'static str, settings: &'static [(&'static str, &'static str)]) -> Workload {
+    Workload {
+        name,
+        identity: b'd',
+        columns: every_mode,
+        row: |n| insert(every_mode_row(n)),
+        settings,
+        is_published: true,
+    }
+}
 
 /// The rows are those of `update-full`: what these cost is to be compared with it.
 const FILTER_ALL: &str = "c01 BETWEEN 0 AND 1000 AND c09 > 0 AND c14 > '2000-01-01'";
@@ -171,6 +236,7 @@ const INT4: u32 = 23;
 const TEXT: u32 = 25;
 const FLOAT4: u32 = 700;
 const FLOAT8: u32 = 701;
+const MONEY: u32 = 790;
 const INET: u32 = 869;
 const INT4_ARRAY: u32 = 1007;
 const BPCHAR: u32 = 1042;
@@ -179,6 +245,7 @@ const DATE: u32 = 1082;
 const TIME: u32 = 1083;
 const TIMESTAMP: u32 = 1114;
 const TIMESTAMPTZ: u32 = 1184;
+const INTERVAL: u32 = 1186;
 const NUMERIC: u32 = 1700;
 const UUID: u32 = 2950;
 const JSONB: u32 = 3802;
@@ -287,6 +354,24 @@ fn large_row(n: usize, pieces: usize) -> Vec<Cell> {
     vec![text(n), text(n % 7), Cell::Text(body)]
 }
 
+/// The same row with the large value left out.
+fn unchanged(n: usize) -> Vec<Cell> {
+    vec![text(n), text(n % 7), Cell::Unchanged]
+}
+
+fn every_mode() -> Vec<Column> {
+    let mut all = wide();
+    all.extend(columns(&[("", 0, 0), ("c30", INTERVAL, -1), ("c31", MONEY, -1)]).into_iter().skip(1));
+    all
+}
+
+fn every_mode_row(n: usize) -> Vec<Cell> {
+    let mut cells = wide_row(n);
+    cells.push(text(format_args!("{} mons {} days 04:{:02}:06.5", n % 12, n % 28, n % 60)));
+    cells.push(text(format_args!("${}.{:02}", n % 1000, n % 100)));
+    cells
+}
+
 /// The frames of a connection that sends so many rows.
 pub(crate) fn frames(workload: Workload, rows: usize) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
@@ -391,7 +476,7 @@ impl Services for Outside {
     }
 }
 
-fn connector(written: Written, filter: Option<&str>) -> TypedConnector {
+fn connector(written: Written, settings: &[(&str, &str)]) -> TypedConnector {
     let converter = match written {
         Written::Avro => "AvroConverter",
         Written::Json => "JsonConverter",
@@ -412,7 +497,7 @@ fn connector(written: Written, filter: Option<&str>) -> TypedConnector {
         ("value.converter.schemas.enable", "false"),
     ]
     .into_iter()
-    .chain(filter.map(|text| ("row.filter.public.t", text)))
+    .chain(settings.iter().copied())
     .filter(|(key, _)| !key.contains("registry") || written == Written::Avro)
     .filter(|(key, _)| !key.contains("enable") || written == Written::Json)
     .map(|(key, value)| (key.to_owned(), Some(value.to_owned())))
@@ -443,7 +528,7 @@ pub(crate) fn reads(frames: &[Vec<u8>]) -> impl Iterator<Item = &[Vec<u8>]> {
 /// The whole path from frames to hand-over. Batches come back as the publisher gives them back.
 #[inline(never)]
 pub(crate) fn run(workload: Workload, written: Written, frames: &[Vec<u8>]) -> Outcome {
-    let connector = connector(written, workload.filter);
+    let connector = connector(written, workload.settings);
     let SourceSettings::Postgres(source) = connector.source.clone();
     let settings = StageSettings {
         source: connector.source.block(&connector.plan.topic_prefix),

@@ -19,7 +19,7 @@ from stack.process import tail
 from stack.registry import Registry
 from stack.settings import StackError
 
-from .checks import ScenarioFailed
+from .checks import ScenarioFailed, ScenarioSkipped
 from .database import Database
 from .topics import Cluster
 from .trial import MARK, Trial, remove_source
@@ -87,30 +87,33 @@ def sweep(postgres: Postgres, kafka: Kafka) -> None:
     cluster.delete(cluster.topics(f"{MARK}_"))
 
 
-def run_one(scenario: Scenario, postgres: Postgres, kafka: Kafka, registry: Registry) -> bool:
-    """Run it and print its line; on failure what was wrong, and the end of the worker's log."""
+def run_one(scenario: Scenario, postgres: Postgres, kafka: Kafka, registry: Registry) -> bool | None:
+    """Run it and print its line; on failure what was wrong, and the end of the worker's log. None if it was skipped."""
     directory = settings.DIR / "scenarios" / postgres.name / scenario.name
     trial = Trial(scenario.name, scenario.folder, directory, postgres, kafka, registry)
     began = time.monotonic()
-    problems = []
+    problems, skipped = [], ""
     for step in (lambda: (trial.prepare(), scenario.run(trial)), trial.finish):
         try:
             step()
+        except ScenarioSkipped as reason:
+            skipped = str(reason)
         except ScenarioFailed as error:
             problems.append(f"{_line(error, scenario)}{error}")
         except Exception:  # a scenario must not end the run
             problems.append(traceback.format_exc())
-    report = [f"{'FAIL' if problems else 'PASS'}  {scenario.name:36} {time.monotonic() - began:6.1f} s"]
+    word = "FAIL" if problems else "SKIP" if skipped else "PASS"
+    report = [f"{word}  {scenario.name:36} {time.monotonic() - began:6.1f} s  {skipped}".rstrip()]
     report += ["      " + problem.strip().replace("\n", "\n      ") for problem in problems]
     if problems:
         report += [f"      -- {worker.log}\n      " + tail(worker.log, 25).replace("\n", "\n      ")
                    for worker in trial.workers[-1:]]
     # one write: others may report at the same time
     print("\n".join(report), flush=True)
-    return not problems
+    return None if skipped and not problems else not problems
 
 
-def run_all(wanted: list[Scenario], jobs: int, *parts: Any) -> list[bool]:
+def run_all(wanted: list[Scenario], jobs: int, *parts: Any) -> list[bool | None]:
     """Run them, some at a time; then those that stop what the others use."""
     with ThreadPoolExecutor(jobs) as pool:
         together = list(pool.map(lambda one: run_one(one, *parts), (one for one in wanted if not one.alone)))
@@ -157,8 +160,9 @@ def main() -> int:
         print(f"PostgreSQL {version}, {binary()}")
         wanted = [one for one in wanted if int(version.split(".")[0]) in one.majors]
         results = run_all(wanted, arguments.jobs, *parts)
-    print(f"{results.count(True)} passed, {results.count(False)} failed")
-    return 0 if all(results) and results else 1
+    skipped = results.count(None)
+    print(f"{results.count(True)} passed, {results.count(False)} failed" + (f", {skipped} SKIPPED" if skipped else ""))
+    return 0 if results and False not in results else 1
 
 
 if __name__ == "__main__":

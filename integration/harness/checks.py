@@ -8,6 +8,10 @@ class ScenarioFailed(Exception):
     """The worker did not do what the scenario says; the text is for the person who reads the report."""
 
 
+class ScenarioSkipped(Exception):
+    """What the scenario needs cannot be had here; the text says what and why."""
+
+
 def check(condition: Any, what: str) -> None:
     """Fail unless the condition holds. `what` says what should be."""
     if not condition:

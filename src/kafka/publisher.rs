@@ -79,7 +79,7 @@ impl Publisher {
                 drop(outcome_sender.send(outcome));
             })
             .map_err(|error| {
-                Code::Internal.fault("the publisher's thread cannot start").caused_by(&error)
+                Code::KafkaClient.fault("the publisher's thread cannot start").caused_by(&error)
             })?;
         match ready.await {
             Ok(outcome) => outcome.map(|()| publisher),

@@ -1,5 +1,6 @@
 """Every type with ordinary and extreme values: the snapshot and the stream publish the same, and the right thing."""
 
+import json
 import math
 from decimal import Decimal
 
@@ -20,6 +21,7 @@ EXPECTED = {
     "v_uuid": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
     "v_json": '{ "b" : 1.0, "a": [1, 2] }', "v_jsonb": '{"a": [1, 2], "b": 1.0}', "v_xml": '<a b="c">d</a>',
     "v_inet": "192.168.0.1/24", "v_cidr": "10.0.0.0/8", "v_macaddr": "08:00:2b:01:02:03",
+    "v_hstore": {"a": "1", "b": None},
     "v_int4range": "[1,10)", "v_enum": 'very "happy"', "v_domain": "domain", "v_ltree": "Top.Science",
     "v_bools": [True, False, None], "v_ints": [1, None, 3], "v_bigints": [9000000000],
     "v_texts": ["a", None, "NULL", 'with "quotes", comma and \\ slash', ""],
@@ -38,11 +40,21 @@ EXTREMES = {
 }
 
 
+def documented(envelope: dict) -> None:
+    """Comments of the table and of columns are documentation: the record's, and that of the columns' types."""
+    row = next(one for field in envelope["fields"] if field["name"] == "before" for one in field["type"] if one != "null")
+    fields = {field["name"]: field["type"] for field in row["fields"]}
+    docs = {name: next((one["connect.doc"] for one in (kind if isinstance(kind, list) else [kind]) if "connect.doc" in one), None)
+            for name, kind in fields.items()}
+    equal((row["connect.doc"], docs["v_text"], docs["v_ints"], docs["v_bool"]),
+          ("every type, in \"one\" table", "words, 語", "numbers", None), "comments as documentation")
+
+
 def run(t: Trial) -> None:
     columns = ", ".join(row["column_name"] for row in t.query(
         "select column_name from information_schema.columns where table_name = 'types' and column_name <> 'id' "
         "order by ordinal_position"))
-    t.connect()
+    t.connect(hstore_handling_mode="map", include_schema_comments="true")
     t.sql(f"insert into types select id + 100, {columns} from types")
     t.sql("update types set id = id where id > 100")
     records = t.settled_records("types")
@@ -60,5 +72,6 @@ def run(t: Trial) -> None:
         equal({column: published[number][column] for column in expected}, expected, f"row {number}")
     equal([math.isnan(published[4]["v_float4"]), published[1]["v_floats"][0], math.isnan(published[1]["v_floats"][1])],
           [True, 1.5, True], "floats that are no numbers")
+    documented(json.loads(t.schemas.text(snapshot[0].value_schema)))
     nothing = {column: value for column, value in published[5].items() if value is not None}
     equal(nothing, {"id": 5}, "the row of nulls")

@@ -27,6 +27,10 @@ create table types (
     v_matrix int[][]
 );
 
+comment on table types is 'every type, in "one" table';
+comment on column types.v_text is 'words, 語';
+comment on column types.v_ints is 'numbers';
+
 -- Large values stay known when an update leaves them alone.
 alter table types replica identity full;
 

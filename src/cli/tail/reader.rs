@@ -16,6 +16,7 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use super::choice::{Begin, Choice};
 use crate::error::{Code, Fault};
+use crate::kafka::client_refused;
 
 /// How long the broker may take to answer a question.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -226,9 +227,7 @@ impl Reader {
 }
 
 fn make(config: &ClientConfig) -> Result<StreamConsumer, Fault> {
-    config.create().map_err(|error| {
-        Code::ConfigInvalid.fault("the Kafka client refuses its settings").caused_by(&error)
-    })
+    config.create().map_err(|error| client_refused(&error, "consumer"))
 }
 
 fn add(

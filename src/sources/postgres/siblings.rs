@@ -91,10 +91,11 @@ impl Siblings {
             self.forget(known);
             return None;
         };
+        let earlier = known.and_then(|row| self.rows.get(row)).map(|row| row.values.clone());
         let is_completed = known.is_some_and(|row| self.complete(row, &change.row, after));
         if known.is_some() || may_be_out_of_line(after) {
             self.forget(known);
-            self.remember(change, identity, is_completed);
+            self.remember(change, identity, earlier.filter(|_| is_completed));
         }
         is_completed.then(|| RowImage {
             bytes: &self.scratch.bytes,
@@ -159,13 +160,21 @@ impl Siblings {
         true
     }
 
-    fn remember(&mut self, change: &RowChange<'_>, identity: &[usize], is_completed: bool) {
-        let (source, cells) = match (is_completed, change.row.after) {
-            (true, _) => (self.scratch.bytes.as_slice(), self.scratch.after.as_slice()),
-            (false, Some(after)) => (change.row.bytes, after),
-            (false, None) => return,
+    /// `earlier`: the row's remembered values, if they have completed this image. What came from
+    /// them is not copied: however often a row is changed, its large values are kept once.
+    fn remember(
+        &mut self,
+        change: &RowChange<'_>,
+        identity: &[usize],
+        earlier: Option<Range<usize>>,
+    ) {
+        let Some(sent) = change.row.after else { return };
+        let (source, cells) = match earlier {
+            Some(_) => (self.scratch.bytes.as_slice(), self.scratch.after.as_slice()),
+            None => (change.row.bytes, sent),
         };
-        if self.bytes.len() + source.len() > LIMIT {
+        let structures = size_of::<Row>() + cells.len() * size_of::<Value>();
+        if self.size() + change.row.bytes.len() + structures > LIMIT {
             self.clear();
             self.is_full = true;
             return;
@@ -177,15 +186,32 @@ impl Siblings {
             return self.bytes.truncate(start);
         }
         let first = self.values.len();
-        for (column, cell) in cells.iter().enumerate() {
-            let Some(content) = raw(source, *cell) else { continue };
-            let start = self.bytes.len();
-            self.bytes.extend_from_slice(content);
-            self.values.push(Value { column, bytes: start..self.bytes.len() });
+        for (column, (sent, cell)) in sent.iter().zip(cells).enumerate() {
+            let kept = match sent {
+                Cell::Unavailable => earlier
+                    .clone()
+                    .and_then(|values| self.values.get(values)?.iter().find(|it| it.column == column)),
+                Cell::Null | Cell::Raw { .. } => None,
+            };
+            let bytes = match (kept, raw(source, *cell)) {
+                (Some(value), _) => value.bytes.clone(),
+                (None, Some(content)) => {
+                    let start = self.bytes.len();
+                    self.bytes.extend_from_slice(content);
+                    start..self.bytes.len()
+                }
+                (None, None) => continue,
+            };
+            self.values.push(Value { column, bytes });
         }
         let hash = self.hasher.hash_one(self.bytes.get(name.clone()).unwrap_or_default());
         let next = self.heads.insert(hash, self.rows.len());
         self.rows.push(Row { name, values: first..self.values.len(), next });
+    }
+
+    /// What is held, in bytes.
+    fn size(&self) -> usize {
+        self.bytes.len() + size_of_val(&*self.rows) + size_of_val(&*self.values)
     }
 }
 
@@ -329,6 +355,21 @@ mod tests {
         assert_eq!(row, ["1", "*"]);
         siblings.clear();
         assert_eq!(pass(&mut siblings, Update, None, Some(&["1", "*"])).unwrap(), ["1", "*"]);
+    }
+
+    #[test]
+    fn a_row_that_is_changed_again_and_again_is_kept_once() {
+        let (mut siblings, large) = (Siblings::default(), "x".repeat(LIMIT / 4));
+        pass(&mut siblings, Create, None, Some(&["1", &large, "a"]));
+        for number in 0..50 {
+            let number = number.to_string();
+            let row = pass(&mut siblings, Update, None, Some(&["1", "*", &number])).unwrap();
+            assert_eq!((row[1].len(), &row[2]), (large.len(), &number));
+        }
+        let row = pass(&mut siblings, KeyChange, Some(&["1", "*", "*"]), Some(&["2", "*", "k"]));
+        assert_eq!(row.unwrap()[1].len(), large.len());
+        let row = pass(&mut siblings, Update, None, Some(&["2", "*", "*"])).unwrap();
+        assert_eq!((row[1].len(), row[2].as_str()), (large.len(), "k"));
     }
 
     #[test]
