@@ -27,7 +27,7 @@ fn main() {
     }
     println!("{:16} {:5} {:>8} {:>8} {:>8}", "workload", "", "ns/row", "in B", "out B");
     for workload in WORKLOADS {
-        let rows = if workload.name == "insert-10kb" { ROWS / 10 } else { ROWS };
+        let rows = if workload.name.ends_with("10kb") { ROWS / 10 } else { ROWS };
         let frames = frames(workload, rows);
         let sent: usize = frames.iter().map(Vec::len).sum();
         for (name, written) in formats {

@@ -51,7 +51,7 @@ enum Cell {
 }
 
 /// All of them.
-pub(crate) const WORKLOADS: [Workload; 27] = [
+pub(crate) const WORKLOADS: [Workload; 28] = [
     Workload {
         name: "insert-5",
         identity: b'd',
@@ -173,6 +173,16 @@ pub(crate) const WORKLOADS: [Workload; 27] = [
         is_published: true,
     },
     typed("typed", &[]),
+    typed(
+        "all-modes",
+        &[
+            ("decimal.handling.mode", "string"),
+            ("time.precision.mode", "isostring"),
+            ("interval.handling.mode", "string"),
+            ("binary.handling.mode", "hex"),
+            ("column.mask.with.12.chars", "public\\.t\\.(c19|c20)"),
+        ],
+    ),
     typed("masked", &[("column.mask.with.12.chars", "public\\.t\\.(c19|c20|c21|c22|c23)")]),
     typed("cut", &[("column.truncate.to.20.chars", "public\\.t\\.(c19|c20|c21|c22|c23|c29)")]),
     typed("decimal-string", &[("decimal.handling.mode", "string")]),
@@ -361,7 +371,9 @@ fn unchanged(n: usize) -> Vec<Cell> {
 
 fn every_mode() -> Vec<Column> {
     let mut all = wide();
-    all.extend(columns(&[("", 0, 0), ("c30", INTERVAL, -1), ("c31", MONEY, -1)]).into_iter().skip(1));
+    all.extend(
+        columns(&[("", 0, 0), ("c30", INTERVAL, -1), ("c31", MONEY, -1)]).into_iter().skip(1),
+    );
     all
 }
 

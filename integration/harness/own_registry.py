@@ -15,8 +15,9 @@ from .rest import Rest
 class OwnRegistry:
     """One registry of a scenario's own. It keeps what was registered when it is killed and started again."""
 
-    def __init__(self, directory: Path, port: int):
+    def __init__(self, directory: Path, port: int, *options: str):
         self.port = port
+        self._options = options
         self.process = Process("own-registry", directory)
         self._journal = directory / "registry.journal"
         self._rest = Rest(self.address)
@@ -29,7 +30,7 @@ class OwnRegistry:
     def start(self) -> None:
         """Start it unless it runs, and wait until it answers."""
         if self.process.pid() is None:
-            command = [sys.executable, "-m", "registry", "--port", str(self.port), "--journal", self._journal]
+            command = [sys.executable, "-m", "registry", "--port", str(self.port), "--journal", self._journal, *self._options]
             self.process.launch(command, self.port, env={"PYTHONPATH": str(ROOT / "integration")})
         self.process.wait_until(self._answers, 10, "the registry")
 

@@ -85,7 +85,7 @@ class Ground:
         for part in (self.postgres, self.kafka):
             self._undo.append(part.remove)
             part.launch()
-        registry = OwnRegistry(self.directory, free_port())
+        registry = OwnRegistry(self.directory, free_port(), "--any-namespace")
         self._undo.append(registry.kill)
         registry.start()
         self.registry = registry.address

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Callable
 
+from . import avro
 from .store import GLOBAL, Refused, Store
 
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
@@ -171,7 +172,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="registry", description=__doc__)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--journal", type=Path, help="keep the registered schemas in this file")
+    parser.add_argument("--any-namespace", action="store_true", help="do not check the namespaces of types, as Java's library")
     arguments = parser.parse_args()
+    avro.checks_namespaces = not arguments.any_namespace
     Handler.registry = Registry(arguments.journal)
     Server(("127.0.0.1", arguments.port), Handler).serve_forever()
 

@@ -11,6 +11,8 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 PROMOTIONS = {"long": {"int"}, "float": {"int", "long"}, "double": {"int", "long", "float"},
               "string": {"bytes"}, "bytes": {"string"}}
 ABSENT = object()
+# Java's library checks the names of types and fields, and takes a namespace as it comes. So does a registry that is told to.
+checks_namespaces = True
 
 
 class Invalid(Exception):
@@ -140,7 +142,8 @@ def _full_name(name: Any, namespace: str | None, enclosing: str) -> tuple[str, s
     space, dot, short = name.rpartition(".")
     if not dot:
         space = enclosing if namespace is None else namespace
-    if not all(map(_is_name, [short, *filter(None, space.split("."))])):
+    parts = filter(None, space.split(".")) if checks_namespaces else ()
+    if not all(map(_is_name, [short, *parts])):
         raise Invalid(f"illegal character in: {space}.{short}".replace(": .", ": "))
     return f"{space}.{short}".lstrip("."), space
 

@@ -120,7 +120,8 @@ fn published_column(
         None
     });
     let filling = default.clone().or_else(|| zero(&column.kind, &render));
-    let mut schema = schema.optional_if(column.nullable).default_value(default);
+    let is_optional = column.nullable || schema.optional;
+    let mut schema = schema.optional_if(is_optional).default_value(default);
     // A type that is documented itself, as structures are, stays one and the same everywhere.
     if settings.values.comments && schema.doc.is_none() {
         schema.doc.clone_from(&column.comment);

@@ -283,6 +283,7 @@ fn geometries_and_vectors_have_the_names_of_debezium() {
         let geometry = schema(ColumnType::Geometry { geodetic });
         assert_eq!(geometry.name, Some(format!("io.debezium.data.geometry.{name}")));
         assert_eq!((geometry.version, geometry.doc.as_deref()), (Some(1), Some(name)));
+        assert!(geometry.optional, "in NOT NULL columns, too");
         let fields: Vec<_> =
             geometry.fields().iter().map(|f| (f.name.as_str(), f.schema.optional)).collect();
         assert_eq!(fields, [("wkb", false), ("srid", true)]);

@@ -195,6 +195,7 @@ fn point_schema() -> Schema {
     .doc(Some("Geometry (POINT)".to_owned()))
 }
 
+/// Optional in columns that are NOT NULL, too, as Debezium's.
 fn geometry_schema(geodetic: bool) -> Schema {
     let kind = if geodetic { "Geography" } else { "Geometry" };
     Schema::new(Kind::Struct(vec![
@@ -203,6 +204,7 @@ fn geometry_schema(geodetic: bool) -> Schema {
     ]))
     .named(format!("io.debezium.data.geometry.{kind}"), Some(1))
     .doc(Some(kind.to_owned()))
+    .optional()
 }
 
 fn field(name: &str, schema: Schema) -> Field {

@@ -132,9 +132,9 @@ impl Worker {
                 .into_iter()
                 .map(|fault| {
                     let key = match fault.code() {
-                        Code::KafkaUnreachable
-                        | Code::KafkaClient
-                        | Code::KafkaAuthentication => "bootstrap.servers",
+                        Code::KafkaUnreachable | Code::KafkaClient | Code::KafkaAuthentication => {
+                            "bootstrap.servers"
+                        }
                         _ => connector.source.blamed_key(&fault),
                     };
                     Finding { key: key.to_owned(), fault }

@@ -188,9 +188,9 @@ impl Siblings {
         let first = self.values.len();
         for (column, (sent, cell)) in sent.iter().zip(cells).enumerate() {
             let kept = match sent {
-                Cell::Unavailable => earlier
-                    .clone()
-                    .and_then(|values| self.values.get(values)?.iter().find(|it| it.column == column)),
+                Cell::Unavailable => earlier.clone().and_then(|values| {
+                    self.values.get(values)?.iter().find(|it| it.column == column)
+                }),
                 Cell::Null | Cell::Raw { .. } => None,
             };
             let bytes = match (kept, raw(source, *cell)) {

@@ -1,6 +1,6 @@
 -- PostGIS: shapes of every kind, with and without a reference system, in lists, and large ones that are not sent.
 create extension postgis;
-create table geo_all(id integer primary key, v integer, g geometry, p geometry(Point,4326) not null, z geometry(PointZ), gg geography, gp geography(Point,4326), ga geometry[], gga geography[]);
+create table geo_all(id integer primary key, v integer, g geometry, p geometry(Point,4326) not null, z geometry(PointZ), gg geography, gp geography(Point,4326), ga geometry[], gga geography[], pt point not null default '(0,0)');
 alter table geo_all alter g set storage external;
 create table geo_full(id integer primary key, v integer, g geometry);
 alter table geo_full alter g set storage external, replica identity full;

@@ -37,7 +37,13 @@ pub(super) struct ServerMessage {
     pub(super) hint: Option<String>,
     /// The routine of the server that reported it.
     pub(super) routine: Option<String>,
+    /// What it was doing, in the server's language.
+    pub(super) context: Option<String>,
 }
+
+const NO_OUTPUT: &str = "The column's type cannot be shown as text. Leave the column out of the publication \
+    (a column list, from PostgreSQL 15 on), or its table out of the connector. The server decodes with the \
+    catalogue of then: a change that is in the log already passes with a new slot and snapshot only.";
 
 impl ServerMessage {
     /// Reads the body of an `ErrorResponse` or `NoticeResponse`.
@@ -58,6 +64,7 @@ impl ServerMessage {
                 b'D' => message.detail = Some(text),
                 b'H' => message.hint = Some(text),
                 b'R' => message.routine = Some(text),
+                b'W' => message.context = Some(text),
                 _ => {}
             }
         }
@@ -78,14 +85,39 @@ impl ServerMessage {
     /// The fault that an error means. `what` says what was attempted.
     pub(super) fn fault(&self, during: During, what: &str) -> Fault {
         let (code, hint) = self.meaning(during);
-        let fault = code.fault(format!("{what}: {self}"));
+        let mut fault = code.fault(format!("{what}: {self}"));
+        if let (During::Stream, Some(position)) = (during, self.position()) {
+            fault = fault.at_position(position);
+        }
         match hint {
             Some(hint) => fault.hint(hint),
             None => fault,
         }
     }
 
+    /// Where in the log the change stands that it was about to send: `associated LSN X/X`, in any
+    /// language (`output_plugin_error_callback`, logical.c).
+    fn position(&self) -> Option<&str> {
+        let is_hex = |text: &str| {
+            (1..=8).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+        };
+        let mut words = self.context.as_deref()?.split_whitespace().rev();
+        words.find(|word| {
+            word.split_once('/').is_some_and(|(high, low)| is_hex(high) && is_hex(low))
+        })
+    }
+
+    /// Whether a type's output function refuses (`trigger_out`, "cannot display a value of type …"):
+    /// the names of the server's own all end so.
+    fn is_of_an_output_function(&self) -> bool {
+        let may_heal = ["53", "57"].iter().any(|class| self.state.starts_with(class));
+        !may_heal && self.routine.as_deref().is_some_and(|name| name.ends_with("_out"))
+    }
+
     fn meaning(&self, during: During) -> (Code, Option<&'static str>) {
+        if self.is_of_an_output_function() {
+            return (Code::ValueUnrepresentable, Some(NO_OUTPUT));
+        }
         let general = match during {
             During::Connect => self.meaning_at_connect(),
             During::Statement => None,
@@ -280,6 +312,37 @@ mod tests {
         check(Stream, "XX000", "invalid memory alloc request size 1174405123", Code::ValueTooLarge);
         check(Stream, "XX000", "something else", Code::StreamStopped);
         check(Stream, "58P01", "requested WAL segment has already been removed", Code::SlotLost);
+    }
+
+    #[test]
+    fn an_error_of_the_stream_has_the_place_of_the_change() {
+        #[track_caller]
+        fn check(during: During, context: &str, expect: Option<&str>) {
+            let mut error = message("XX000", "invalid memory alloc request size 1174405123", "");
+            error.context = Some(context.into());
+            assert_eq!(error.fault(during, "x").place().position.as_deref(), expect);
+        }
+        let english = "slot \"a_1/b\", output plugin \"pgoutput\", in the change callback, \
+                       associated LSN 1A/235A180";
+        check(During::Stream, english, Some("1A/235A180"));
+        check(During::Stream, "Slot »s«, im Callback change, zugehörige LSN 0/F", Some("0/F"));
+        check(During::Statement, english, None);
+        check(During::Stream, "COPY t, column x/y", None);
+        check(During::Stream, "", None);
+    }
+
+    #[test]
+    fn a_type_without_output_is_told_from_contradicting_publications() {
+        let text = "cannot display a value of type trigger";
+        for during in [During::Stream, During::Statement] {
+            let fault = message("0A000", text, "trigger_out").fault(during, "x");
+            assert_eq!(fault.code(), Code::ValueUnrepresentable, "{fault}");
+        }
+        let text = "cannot use different column lists";
+        let fault = message("0A000", text, "pgoutput_column_list_init").fault(During::Stream, "x");
+        assert_eq!(fault.code(), Code::PublicationChanged);
+        let fault = message("57014", "canceling statement", "byteaout_out");
+        assert_eq!(fault.fault(During::Stream, "x").code(), Code::SourceUnreachable);
     }
 
     #[test]
