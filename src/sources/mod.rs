@@ -154,7 +154,10 @@ impl SourceSettings {
         }
         match fault.code() {
             Code::RegistryUnreachable | Code::RegistryRefused => "value.converter",
-            Code::KafkaUnreachable | Code::KafkaAuthentication | Code::KafkaAuthorization => "name",
+            Code::KafkaUnreachable
+            | Code::KafkaClient
+            | Code::KafkaAuthentication
+            | Code::KafkaAuthorization => "name",
             code => match self {
                 Self::Postgres(_) => postgres::keys::blamed_key(code),
             },
