@@ -95,7 +95,7 @@ impl Siblings {
         let is_completed = known.is_some_and(|row| self.complete(row, &change.row, after));
         if known.is_some() || may_be_out_of_line(after) {
             self.forget(known);
-            self.remember(change, identity, earlier.filter(|_| is_completed));
+            self.remember(change, identity, earlier.as_ref().filter(|_| is_completed));
         }
         is_completed.then(|| RowImage {
             bytes: &self.scratch.bytes,
@@ -166,7 +166,7 @@ impl Siblings {
         &mut self,
         change: &RowChange<'_>,
         identity: &[usize],
-        earlier: Option<Range<usize>>,
+        earlier: Option<&Range<usize>>,
     ) {
         let Some(sent) = change.row.after else { return };
         let (source, cells) = match earlier {
@@ -188,8 +188,8 @@ impl Siblings {
         let first = self.values.len();
         for (column, (sent, cell)) in sent.iter().zip(cells).enumerate() {
             let kept = match sent {
-                Cell::Unavailable => earlier.clone().and_then(|values| {
-                    self.values.get(values)?.iter().find(|it| it.column == column)
+                Cell::Unavailable => earlier.and_then(|values| {
+                    self.values.get(values.clone())?.iter().find(|it| it.column == column)
                 }),
                 Cell::Null | Cell::Raw { .. } => None,
             };
