@@ -12,6 +12,8 @@ const READ: u64 = 6;
 /// What a transaction may allocate: offsets.
 const TRANSACTION: u64 = 20;
 const ROWS: usize = 4_000;
+/// The workloads of plain rows; those behind them count what settings cost.
+const OF_ROWS: usize = 10;
 
 /// Allocations, and how many of them are not the rows'.
 fn allocations(workload: Workload, written: Written, rows: usize) -> (u64, u64) {
@@ -25,7 +27,7 @@ fn allocations(workload: Workload, written: Written, rows: usize) -> (u64, u64) 
 }
 
 fn check(written: Written) {
-    for workload in WORKLOADS {
+    for workload in WORKLOADS.into_iter().take(OF_ROWS) {
         let rows = if workload.name == "insert-10kb" { ROWS / 10 } else { ROWS };
         let (once, allowed_once) = allocations(workload, written, rows);
         let (twice, allowed_twice) = allocations(workload, written, 2 * rows);
