@@ -62,21 +62,4 @@ def no_number(t: Trial) -> None:
     equal([r.after["n"] for r in t.settled_records("stamps")], ["NaN"], "the value as text")
 
 
-def no_output(t: Trial) -> None:
-    """A type whose output function refuses: neither a snapshot nor the stream can have it."""
-    t.admin.sql(
-        "create type mute", "create function mute_in(cstring) returns mute language internal immutable strict as 'textin'",
-        "create function mute_out(mute) returns cstring language internal immutable strict as 'trigger_out'",
-        "create type mute (input = mute_in, output = mute_out)", "create table silent (id int primary key, v mute)",
-        f"alter table silent owner to {t.name}")
-    worker = t.worker()
-    connector = t.connect(worker)
-    t.sql("begin; insert into other values (1); insert into silent values (1, 'x'); commit")
-    stops(t, connector, "TG-E-VALUE-UNREPRESENTABLE", "cannot display a value")
-    connector.delete()
-    text = t.refused(worker, t.config(slot_name=f"{t.name}_2", publication_name=f"{t.name}_2", topic_prefix=f"{t.name}_2"),
-                     "TG-E-VALUE-UNREPRESENTABLE")
-    check("public.silent" in text, f"the snapshot's refusal names the table: {text}")
-
-
-CASES = {"no-output": no_output, "colliding-names": colliding_names, "beyond-the-unit": beyond_the_unit, "no-number": no_number}
+CASES = {"colliding-names": colliding_names, "beyond-the-unit": beyond_the_unit, "no-number": no_number}

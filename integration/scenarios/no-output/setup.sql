@@ -1,0 +1,1 @@
+create table other (id int primary key);
