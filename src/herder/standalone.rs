@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::store::{Kept, Store};
 use super::{ConnectorInfo, ConnectorStatus, HerderError};
 use crate::config::{ConnectorConfig, Validation};
-use crate::error::{Fate, Fault};
+use crate::error::{Code, Fate, Fault};
 use crate::worker::{Runtime, Target, TaskHandle, TaskState, WrittenTopics};
 
 /// How long a task may take to commit and leave when it is stopped.
@@ -284,7 +284,10 @@ impl Standalone {
     pub async fn adopt_filters(&self, name: &str) -> Result<usize, HerderError> {
         let _guard = self.changing.lock().await;
         let config = self.stopped(name, "a row filter can be applied")?;
-        self.runtime.adopt_filters(&config).await.map_err(HerderError::Store)
+        self.runtime.adopt_filters(&config).await.map_err(|fault| match fault.code() {
+            Code::FilterChanged => HerderError::BadRequest(fault.to_string()),
+            _ => HerderError::Store(fault),
+        })
     }
 
     /// The topics to which the connector has written since the worker began, or since the last

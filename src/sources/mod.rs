@@ -120,7 +120,7 @@ impl SourceSettings {
     /// Whether rows can move into and out of what is published: a table has a row filter.
     pub fn rows_move(&self) -> bool {
         match self {
-            Self::Postgres(settings) => !settings.row_filters.is_empty(),
+            Self::Postgres(settings) => settings.row_filters.are_judged_here(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from harness.checks import check, equal
+from harness.checks import check, equal, wait_for
 from harness.metrics import scrape
 from harness.topics import Record, replay
 from harness.trial import Trial
@@ -112,6 +112,53 @@ def unpublished_column(t: Trial) -> None:
     check(all("v" not in (r.after or r.before) for r in records if r.value), "the column is in no record")
 
 
+def beside_other_rules(t: Trial) -> None:
+    """What is masked, left out, or taken apart by a transform is judged as the source has it."""
+    flat = {"transforms": "flat", "transforms.flat.type": "io.debezium.transforms.ExtractNewRecordState"}
+    rules = {"column.mask.with.5.chars": "public.moves.note", "column.exclude.list": "public.moves.v"}
+    filters = {"row.filter.public.moves": "v < 10 AND note LIKE 'i%'"}
+    worker = t.worker()
+    worker.create(t.name, t.config(table_include_list=PUBLIC + "moves") | rules | flat | filters)
+    t.wait_streaming()
+    t.sql("update moves set note = 'is' where id = 1", "update moves set note = 'out' where id = 1",
+          "update moves set note = 'in again' where id = 1", "update moves set v = null where id = 1",
+          "insert into moves values (4, 4, 'out'), (5, 5, 'in')")
+    masked = lambda key: {"id": key, "note": "*****"}
+    equal([(r.key["id"], r.value, r.extension("scope")) for r in t.settled_records("moves")], [
+        (1, masked(1), None), (1, masked(1), None), (1, None, "moved_out"), (1, masked(1), "moved_in"),
+        (1, None, "moved_out"), (5, masked(5), None),
+    ], "records")
+
+
+def large_values_by_mode(t: Trial) -> None:
+    """Neither a marker nor a value of now makes a row that moves in complete."""
+    filters = {"row.filter.public.small": "id < 100"}
+    connector = connect(t, PUBLIC + "small", {"public.small": "id < 100"}, toast_mode="sentinel", key_change_toast="reselect")
+    t.sql("update small set v = 2", "update small set id = 2", "insert into small values (200, 1, 'vip ' || repeat('z', 9600))",
+          "update small set v = 3 where id = 200", "update small set id = 201 where id = 200")
+    records = t.settled_records("small")
+    equal([(r.op, r.key["id"], r.extension("unavailable"), r.extension("reselected")) for r in records], [
+        ("r", 1, None, None), ("u", 1, "bio", None), ("d", 1, "v,bio", None), (None, 1, None, None),
+        ("c", 2, None, "bio"),
+    ], "records")
+    equal(records[-1].after["bio"], VIP, "the value as it is now")
+    t.sql("update small set id = 3 where id = 201")
+    trace = connector.wait_failed("TG-E-TOAST-UNAVAILABLE")
+    check("public.small" in trace and "bio" in trace, f"table and column are named: {trace}")
+    equal(len(t.topic("small").read()), len(records), "records")
+    # refused as soon as a value is missing, but for rows that are out
+    other = f"{t.name}_refuse"
+    t.workers[-1].create(other, t.config(table_include_list=PUBLIC + "small", toast_mode="refuse") | filters | {
+        "slot.name": other, "publication.name": other, "topic.prefix": other})
+    refusing = t.workers[-1].connector(other)
+    wait_for(lambda: t.server.value("select count(*) from pg_stat_replication join pg_replication_slots on active_pid = pid "
+                                    "where slot_name = %s and state = 'streaming'", other), 60, "the stream")
+    t.sql("insert into small values (300, 1, 'vip ' || repeat('q', 9600))", "update small set v = 5 where id = 300",
+          "update small set v = 6 where id = 2")
+    refusing.wait_failed("TG-E-TOAST-UNAVAILABLE")
+    equal(sorted((r.op, r.key["id"]) for r in t.topic_named(f"{other}.public.small").read()), [("r", 2), ("r", 3)], "records")
+
+
 def refused_before_anything_is_made(t: Trial) -> None:
     worker = t.worker()
     for table, text, code in (
@@ -195,6 +242,8 @@ CASES = {
     "truth-table": truth_table,
     "within-the-identity": within_the_identity,
     "unpublished-column": unpublished_column,
+    "beside-other-rules": beside_other_rules,
+    "large-values-by-mode": large_values_by_mode,
     "refused": refused_before_anything_is_made,
     "never-a-delete": never_a_delete,
     "leaf-without-full": leaf_without_full,

@@ -6,12 +6,13 @@
 //! is listed for the identity check, captured or not, because it is the application whose
 //! statements would fail.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use regex::Regex;
 
 use super::TableFilter;
 use super::catalogue::{RelationEntry, RelationKind};
+use super::pushdown::Pushed;
 use crate::error::{Code, Fault};
 
 /// How many tables a message names.
@@ -26,6 +27,8 @@ pub struct Selection {
     pub published: Vec<RelationEntry>,
     /// The relations whose statements depend on their identity once published.
     pub accountable: Vec<Accountable>,
+    /// The row filters that the publication must have, by the relations' numbers.
+    pub pushed: BTreeMap<u32, Pushed>,
     /// What an operator should know, though nothing fails.
     pub warnings: Vec<String>,
 }

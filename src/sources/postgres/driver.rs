@@ -23,7 +23,6 @@ use super::catalogue::list_relations;
 use super::connection::{Connection, Purpose, ReplicationReader, StreamOptions};
 use super::ddl;
 use super::decode::Decoder;
-use super::filter_check;
 use super::frames::frame_in;
 use super::heartbeat::Heart;
 use super::initial_snapshot::{self, SnapshotTask};
@@ -31,9 +30,10 @@ use super::messages::{MessageFilter, Messages};
 use super::offset::{Offset, Phase};
 use super::preflight;
 use super::probe::Probe;
-use super::publication;
+use super::publication::{self, Member};
 use super::publication_watch::PublicationWatch;
 use super::publishing::Publishing;
+use super::pushdown;
 use super::session::ServerVersion;
 use super::settings::SnapshotMode;
 use super::slot::{self, Standing};
@@ -128,6 +128,8 @@ struct Course<'a, S> {
     published: Vec<(String, String)>,
     /// The publication publishes stored generated columns.
     generated: bool,
+    /// The tables that it lists.
+    members: Vec<Member>,
     /// The end of what was published before this course began, if it goes on behind that.
     resumed_at: Option<Lsn>,
 }
@@ -183,6 +185,7 @@ impl<'a, S: Services> Course<'a, S> {
             template,
             published: Vec::new(),
             generated: false,
+            members: Vec::new(),
             resumed_at: None,
         };
         course.follow(connection, standing, stored).await
@@ -200,6 +203,8 @@ impl<'a, S: Services> Course<'a, S> {
                 self.resumed_at = Some(end);
                 self.tables.refuse_changed_filters()?;
                 self.publish(true).await?;
+                let now = pushdown::position(&mut connection).await?;
+                self.tables.note_pushdown(self.stage, &self.members, Some((end, now)))?;
                 self.check_half_published(stored)?
             }
             Some(Phase::SnapshotDone { .. })
@@ -266,6 +271,7 @@ impl<'a, S: Services> Course<'a, S> {
         // nothing was published yet, or all of it is published anew
         self.tables.adopt_filters(self.stage)?;
         let generated = self.publish(premade.is_some()).await?;
+        self.tables.note_pushdown(self.stage, &self.members, None)?;
         let task = SnapshotTask {
             settings: &self.settings,
             stage: self.stage,
@@ -289,18 +295,18 @@ impl<'a, S: Services> Course<'a, S> {
         let mut control = Connection::open(&settings.connection, Purpose::Control).await?;
         let relations = list_relations(&mut control).await?;
         let via_root = settings.publish_via_partition_root;
-        let selection = match select(&relations, &settings.tables, via_root) {
+        let mut selection = match select(&relations, &settings.tables, via_root) {
             Ok(selection) => selection,
             Err(faults) => return combine(&faults).map(|()| false),
         };
         self.refuse_gaps(&mut control, &selection, slot_exists).await?;
+        let found = publication::read_publication(&mut control, &settings.publication_name).await?;
+        combine(&pushdown::want(&mut control, settings, &mut selection, found.as_ref()).await?)?;
         let ensured = publication::ensure(&mut control, settings, &selection, slot_exists).await;
         let ensured = match ensured {
             Ok(ensured) => ensured,
             Err(faults) => return combine(&faults).map(|()| false),
         };
-        let generated = ensured.facts.generated;
-        combine(&filter_check::check(&mut control, settings, &selection, generated).await?)?;
         control.close().await;
         if slot_exists && !ensured.added.is_empty() {
             tracing::warn!(
@@ -312,6 +318,7 @@ impl<'a, S: Services> Course<'a, S> {
         self.template.publication_fingerprint = ensured.facts.fingerprint();
         self.published = ensured.facts.names;
         self.generated = ensured.facts.generated;
+        self.members = ensured.facts.members;
         Ok(ensured.facts.generated)
     }
 
@@ -392,6 +399,7 @@ impl<'a, S: Services> Course<'a, S> {
             Arc::clone(&self.settings),
             self.template.publication_fingerprint,
             std::mem::take(&mut self.published),
+            std::mem::take(&mut self.members),
         );
         let mut heart = Heart::start(&self.settings, self.heartbeats.take());
         let mut probe = Probe::start(&self.settings, self.tables.sights());

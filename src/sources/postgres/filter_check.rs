@@ -4,7 +4,7 @@
 //! `row_filter`. **Invariants:** it leaves nothing behind on the server; a filter that names no
 //! table under which rows come is a fault, never "no filter"; every partition is looked at.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::Settings;
 use super::capture::Selection;
@@ -15,8 +15,16 @@ use super::table_version::build;
 use super::values::TypeCatalogue;
 use crate::error::{Code, Fault};
 
-/// Everything that is wrong with the row filters. `generated`: the publication publishes stored
-/// generated columns.
+/// What came of the row filters.
+#[derive(Debug, Default)]
+pub(super) struct Checked {
+    /// Everything that is wrong with them.
+    pub(super) faults: Vec<Fault>,
+    /// Those that can be evaluated, as SQL, by the numbers of their tables.
+    pub(super) predicates: BTreeMap<u32, String>,
+}
+
+/// Looks at all row filters. `generated`: the publication publishes stored generated columns.
 ///
 /// # Errors
 /// The connection breaks.
@@ -25,8 +33,9 @@ pub(super) async fn check(
     settings: &Settings,
     selection: &Selection,
     generated: bool,
-) -> Result<Vec<Fault>, Fault> {
-    let mut faults = Vec::new();
+) -> Result<Checked, Fault> {
+    let mut checked = Checked::default();
+    let faults = &mut checked.faults;
     let mut named: Vec<(&RelationEntry, &str)> = Vec::new();
     for (table, text) in settings.row_filters.all() {
         let is_named = |entry: &&RelationEntry| entry.qualified_name() == table;
@@ -40,7 +49,7 @@ pub(super) async fn check(
     oids.sort_unstable();
     oids.dedup();
     if named.is_empty() {
-        return Ok(faults);
+        return Ok(checked);
     }
     let tables = fetch_tables(control, &oids).await?;
     let tables: HashMap<u32, &TableFacts> = tables.iter().map(|table| (table.oid, table)).collect();
@@ -54,9 +63,9 @@ pub(super) async fn check(
             .filter_map(|one| tables.get(&one.oid).copied());
         let images: Vec<&TableFacts> = std::iter::once(facts).chain(leaves).collect();
         let filter = Filter { text, facts, images, generated };
-        filter.check(control, &mut types, &mut faults).await?;
+        filter.check(control, &mut types, &mut checked).await?;
     }
-    Ok(faults)
+    Ok(checked)
 }
 
 fn unknown(table: &str, partitioned: Option<&RelationEntry>) -> Fault {
@@ -86,7 +95,7 @@ impl Filter<'_> {
         &self,
         control: &mut Connection,
         types: &mut TypeCatalogue,
-        faults: &mut Vec<Fault>,
+        Checked { faults, predicates }: &mut Checked,
     ) -> Result<(), Fault> {
         let descriptor = self.facts.descriptor(self.generated);
         let oids: Vec<u32> = descriptor.columns.iter().map(|column| column.type_oid).collect();
@@ -110,6 +119,7 @@ impl Filter<'_> {
         let images = self.images.iter();
         faults.extend(images.filter_map(|table| images_fault(table, &columns, &version)));
         faults.extend(self.ask(control, &predicate.sql).await?);
+        predicates.insert(self.facts.oid, predicate.sql);
         Ok(())
     }
 

@@ -242,10 +242,7 @@ keys! {
             Rule::NotBlank;
         ROW_FILTER_PUSHDOWN "row.filter.pushdown" String ("none") Medium
             "Who leaves rows out: the worker, or (from PostgreSQL 15 on) the server, by row filters of the publication, which the worker then holds against its own."
-            Rule::OneOf(&[
-                Choice::of("none"),
-                Choice::refused("publication", "filters of the publication are not built yet"),
-            ]);
+            Rule::OneOf(&[Choice::of("none"), Choice::of("publication")]);
     }
     no effect {}
     refused {

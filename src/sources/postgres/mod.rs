@@ -30,6 +30,7 @@ mod publishing;
 mod frames;
 pub mod replay;
 pub mod publication;
+pub mod pushdown;
 mod filter_check;
 pub mod preflight;
 mod preview;

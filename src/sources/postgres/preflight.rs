@@ -9,10 +9,11 @@ use super::capture::{Selection, select};
 use super::catalogue::list_relations;
 use super::connection::{Connection, Purpose, Row, identifier};
 use super::ddl;
-use super::filter_check;
 use super::publication::{
     Change, accountable, check_coverage, check_definition, check_identities, plan, read_publication,
 };
+use super::pushdown;
+use super::row_filter::Pushdown;
 use super::session::ServerVersion;
 use super::slot::{SlotFacts, check_kind, read_slot};
 use super::{PublicationAutocreate, Settings, SnapshotMode};
@@ -299,30 +300,33 @@ impl Publishing<'_> {
         control: &mut Connection,
         slot_exists: bool,
     ) -> Result<Vec<Fault>, Fault> {
-        let facts = read_publication(control, &self.settings.publication_name).await?;
-        let planned = plan(self.settings, facts.as_ref(), self.selection, slot_exists);
+        let (settings, mut selection) = (self.settings, self.selection.clone());
+        let facts = read_publication(control, &settings.publication_name).await?;
+        let unfit = pushdown::want(control, settings, &mut selection, facts.as_ref()).await?;
+        let planned = plan(settings, facts.as_ref(), &selection, slot_exists);
         let (change, mut faults) = match planned {
             Ok(change) => (change, Vec::new()),
             Err(fault) => (None, vec![fault]),
         };
-        if let Some(facts) = &facts {
-            faults.extend(check_definition(self.settings, facts, self.selection));
+        // without a filter that can be held against it, a publication's is nothing to speak of
+        let is_judged = unfit.is_empty() || settings.row_filters.pushdown == Pushdown::None;
+        if let Some(facts) = facts.as_ref().filter(|_| is_judged) {
+            faults.extend(check_definition(settings, facts, &selection));
             if change.is_none() && faults.is_empty() {
-                faults.extend(check_coverage(self.settings, facts, self.selection));
+                faults.extend(check_coverage(settings, facts, &selection));
             }
         }
         let accountable = match &change {
             Some(change) => {
                 let owner = facts.as_ref().and_then(|facts| facts.foreign_owner.as_deref());
                 faults.extend(self.forbidden(control, change, owner).await?);
-                accountable(control, self.settings, self.selection, change).await?
+                accountable(control, settings, &selection, change).await?
             }
-            None => self.selection.accountable.clone(),
+            None => selection.accountable.clone(),
         };
         let generated = facts.as_ref().is_some_and(|facts| facts.generated);
         faults.extend(check_identities(control, &accountable, generated).await?);
-        let (settings, selection) = (self.settings, self.selection);
-        faults.extend(filter_check::check(control, settings, selection, generated).await?);
+        faults.extend(unfit);
         Ok(faults)
     }
 

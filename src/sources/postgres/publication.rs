@@ -15,6 +15,7 @@ use super::capture::{Accountable, Selection, all_accountable};
 use super::catalogue::{RelationEntry, RelationKind, TableFacts, fetch_tables, list_relations};
 use super::connection::{Connection, identifier, literal};
 use super::identity::{check_identity, check_leaf};
+use super::pushdown;
 use super::relations::Fnv;
 use super::{PublicationAutocreate, Settings};
 use crate::error::{Code, Fault};
@@ -24,6 +25,9 @@ use crate::error::{Code, Fault};
 pub struct Member {
     /// `pg_class.oid`.
     pub oid: u32,
+    /// `pg_publication_rel.oid`: another one as soon as it was taken out and listed again, also by
+    /// a `SET TABLE` that changes its filter (`AlterPublicationTables`, publicationcmds.c).
+    pub entry: u32,
     /// Its schema.
     pub namespace: String,
     /// Its name.
@@ -163,7 +167,7 @@ pub async fn read_publication<S: AsyncRead + AsyncWrite + Unpin>(
         "NULL, NULL"
     };
     let sql = format!(
-        "SELECT c.oid, n.nspname, c.relname, {restrictions} FROM pg_publication_rel m \
+        "SELECT c.oid, n.nspname, c.relname, {restrictions}, m.oid FROM pg_publication_rel m \
          JOIN pg_class c ON c.oid = m.prrelid JOIN pg_namespace n ON n.oid = c.relnamespace \
          WHERE m.prpubid = {oid}"
     );
@@ -174,6 +178,7 @@ pub async fn read_publication<S: AsyncRead + AsyncWrite + Unpin>(
             name: row.text(2)?.to_owned(),
             row_filter: row.optional(3)?.map(str::to_owned),
             column_list: row.optional(4)?.map(str::to_owned),
+            entry: row.parse_as(5)?,
         });
     }
     if major >= 15 {
@@ -264,7 +269,7 @@ pub fn plan(
     if missing.is_empty() || settings.publication_autocreate != PublicationAutocreate::Filtered {
         return Ok(None);
     }
-    let statement = addition(name, &missing);
+    let statement = addition(name, &missing, selection);
     Ok(Some(Change { statement, adds: Some(missing), creates: false }))
 }
 
@@ -274,7 +279,7 @@ fn creation(settings: &Settings, selection: &Selection) -> Change {
         PublicationAutocreate::AllTables => (" FOR ALL TABLES".to_owned(), None),
         PublicationAutocreate::NoTables => (String::new(), Some(Vec::new())),
         PublicationAutocreate::Filtered | PublicationAutocreate::Disabled => {
-            (format!(" FOR TABLE {}", table_list(tables)), Some(tables.clone()))
+            (format!(" FOR TABLE {}", table_list(tables, selection)), Some(tables.clone()))
         }
     };
     let options = if settings.publish_via_partition_root {
@@ -290,20 +295,24 @@ fn creation(settings: &Settings, selection: &Selection) -> Change {
     }
 }
 
-fn addition(name: &str, tables: &[RelationEntry]) -> String {
-    format!("ALTER PUBLICATION {} ADD TABLE {}", identifier(name), table_list(tables))
+/// The statement that adds tables, with their row filters.
+pub(super) fn addition(name: &str, tables: &[RelationEntry], selection: &Selection) -> String {
+    format!("ALTER PUBLICATION {} ADD TABLE {}", identifier(name), table_list(tables, selection))
+}
+
+/// Tables as a publication lists them, with their row filters.
+pub(super) fn table_list(tables: &[RelationEntry], selection: &Selection) -> String {
+    let member = |table: &RelationEntry| match selection.pushed.get(&table.oid) {
+        Some(pushed) => format!("{} WHERE ({})", listed(table), pushed.sql),
+        None => listed(table),
+    };
+    tables.iter().map(member).collect::<Vec<_>>().join(", ")
 }
 
 /// `ONLY` leaves out the tables that inherit from a plain one; partitions always belong.
-fn table_list(tables: &[RelationEntry]) -> String {
-    let texts: Vec<String> = tables
-        .iter()
-        .map(|table| {
-            let only = if table.kind == RelationKind::Table { "ONLY " } else { "" };
-            format!("{only}{}.{}", identifier(&table.namespace), identifier(&table.name))
-        })
-        .collect();
-    texts.join(", ")
+pub(super) fn listed(table: &RelationEntry) -> String {
+    let only = if table.kind == RelationKind::Table { "ONLY " } else { "" };
+    format!("{only}{}.{}", identifier(&table.namespace), identifier(&table.name))
 }
 
 /// Sees that what a publication carries comes whole and under its name.
@@ -337,6 +346,7 @@ pub fn check_definition(
         faults.push(wrong_names(name, facts.via_root, &table.qualified_name()));
     }
     faults.extend(facts.members.iter().filter_map(|member| restriction(name, member, selection)));
+    faults.extend(pushdown::drift(name, facts, selection));
     faults
 }
 
@@ -353,7 +363,7 @@ pub fn check_coverage(
                 "\"{}\" is captured, and the publication \"{name}\" does not carry it",
                 table.qualified_name()
             ))
-            .hint(format!("{};", addition(name, std::slice::from_ref(table))))
+            .hint(format!("{};", addition(name, std::slice::from_ref(table), selection)))
             .at_table(table.qualified_name())
     };
     selection.captured.iter().filter(|table| !facts.names_table(table)).map(fault).collect()
@@ -387,10 +397,18 @@ fn wrong_names(name: &str, via_root: bool, table: &str) -> Fault {
 
 /// What hides part of a captured table.
 fn restriction(name: &str, member: &Member, selection: &Selection) -> Option<Fault> {
-    let what = match (&member.row_filter, &member.column_list) {
-        (Some(_), _) => "a row filter",
-        (None, Some(_)) => "a column list",
-        (None, None) => return None,
+    let is_wanted = selection.pushed.contains_key(&member.oid);
+    let (what, hint) = match (&member.row_filter, &member.column_list) {
+        (Some(_), _) if !is_wanted => (
+            "a row filter",
+            "Publish the whole table and leave rows out in the connector instead; or give the \
+             connector the same row.filter.<schema.table>, with row.filter.pushdown=publication.",
+        ),
+        (_, Some(_)) => (
+            "a column list",
+            "Publish the whole table; leave columns out in the connector instead.",
+        ),
+        _ => return None,
     };
     let is_concerned =
         selection.captured.iter().chain(&selection.published).any(|table| table.oid == member.oid);
@@ -400,7 +418,7 @@ fn restriction(name: &str, member: &Member, selection: &Selection) -> Option<Fau
             .fault(format!(
                 "the publication \"{name}\" has {what} for \"{table}\", which hides changes from us"
             ))
-            .hint("Publish the whole table; leave rows and columns out in the connector instead.")
+            .hint(hint)
             .at_table(table)
     })
 }

@@ -17,7 +17,11 @@ use super::catalogue::{RelationEntry, list_relations};
 use super::connection::{Connection, Purpose};
 use super::ddl;
 use super::driver::combine;
-use super::publication::{PublicationFacts, check_coverage, check_definition, read_publication};
+use super::publication::{
+    Member, PublicationFacts, check_coverage, check_definition, read_publication,
+};
+use super::pushdown;
+use super::row_filter::Pushdown;
 use crate::error::{Code, Fault};
 
 /// How often the publication is looked at.
@@ -32,13 +36,14 @@ pub(super) struct PublicationWatch {
 impl PublicationWatch {
     /// Begins with a publication that was found in order.
     ///
-    /// `names`: the names under which its rows come, as `(schema, table)`.
+    /// `names`: the names under which its rows come, as `(schema, table)`; `members`: what it lists.
     pub(super) fn start(
         settings: Arc<Settings>,
         fingerprint: u64,
         names: Vec<(String, String)>,
+        members: Vec<Member>,
     ) -> Self {
-        let look = Look { settings, fingerprint, names, connection: None };
+        let look = Look { settings, fingerprint, names, members, connection: None };
         Self { join: tokio::spawn(look.run()) }
     }
 
@@ -63,6 +68,8 @@ struct Look {
     fingerprint: u64,
     /// The names under which rows came when it was last looked at.
     names: Vec<(String, String)>,
+    /// What it lists.
+    members: Vec<Member>,
     connection: Option<Connection>,
 }
 
@@ -74,7 +81,10 @@ impl Look {
             match self.look(&mut connection).await {
                 Ok(()) => self.connection = Some(connection),
                 Err(fault)
-                    if matches!(fault.code(), Code::PublicationChanged | Code::DdlCapture) =>
+                    if matches!(
+                        fault.code(),
+                        Code::PublicationChanged | Code::FilterPushdownDrift | Code::DdlCapture
+                    ) =>
                 {
                     return fault;
                 }
@@ -108,6 +118,7 @@ impl Look {
                      connector's offset and snapshot anew.",
                 ));
         };
+        self.refuse_replaced(&facts)?;
         let fingerprint = facts.fingerprint();
         if fingerprint == self.fingerprint && facts.names == self.names {
             return Ok(());
@@ -120,13 +131,32 @@ impl Look {
         }
         let selected = select(&relations, &settings.tables, settings.publish_via_partition_root);
         // tables that are gone from the catalogue are another matter
-        let Ok(selection) = selected else { return Ok(()) };
+        let Ok(mut selection) = selected else { return Ok(()) };
+        // a predicate that does not fit its table any more is the stream's matter
+        let unfit = pushdown::want(connection, settings, &mut selection, Some(&facts)).await?;
+        if !unfit.is_empty() && settings.row_filters.pushdown == Pushdown::Publication {
+            return Ok(());
+        }
         let mut faults = check_definition(settings, &facts, &selection);
         faults.extend(check_coverage(settings, &facts, &selection));
-        combine(&faults).map_err(|fault| Code::PublicationChanged.fault(fault.to_string()))?;
+        combine(&faults)?;
         self.fingerprint = fingerprint;
         self.names = facts.names;
         Ok(())
+    }
+
+    /// A row filter that was taken out and put back between two looks shows by its number only.
+    fn refuse_replaced(&self, facts: &PublicationFacts) -> Result<(), Fault> {
+        let filters = &self.settings.row_filters;
+        let replaced = facts.members.iter().find(|now| {
+            filters.is_pushed(&now.namespace, &now.name)
+                && self.members.iter().any(|before| {
+                    before.oid == now.oid
+                        && before.entry != now.entry
+                        && before.row_filter == now.row_filter
+                })
+        });
+        replaced.map_or(Ok(()), |now| Err(pushdown::replaced(&now.namespace, &now.name)))
     }
 
     /// A captured table can fall out of a publication that was not altered: a partition that is

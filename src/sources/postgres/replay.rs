@@ -1,7 +1,7 @@
 //! A recorded stream through the whole path, without a server: frames in, staged records out.
 //!
-//! The same code as for a live stream, for tests and measurements. Opens no socket; what only the
-//! catalogue knows stays unknown, so that every column outside the key is nullable.
+//! The same code as for a live stream, for tests and measurements. Without a server to ask, what
+//! only the catalogue knows stays unknown, so that every column outside the key is nullable.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::frames::frame_in;
 use super::offset::{Offset, Phase};
 use super::publishing::Publishing;
 use super::status::Progress;
-use super::tables::Tables;
+use super::tables::{Origin, Tables};
 use super::wire::Lsn;
 use crate::error::Fault;
 use crate::stage::{Services, Stage};
@@ -23,7 +23,32 @@ use crate::stage::{Services, Stage};
 /// A frame is malformed, a change cannot be published, or the queue is closed.
 pub async fn replay<'f, S: Services>(
     settings: Arc<Settings>,
-    mut stage: Stage<S>,
+    stage: Stage<S>,
+    reads: impl IntoIterator<Item = &'f [Vec<u8>]>,
+    handed_over: impl FnMut(),
+) -> Result<(), Fault> {
+    let tables = Tables::offline(Arc::clone(&settings), stage.metrics())?;
+    feed(settings, (stage, tables), reads, handed_over).await
+}
+
+/// The same, with the catalogue of the server that the settings name.
+///
+/// # Errors
+/// As [`replay`]; or the server cannot be asked.
+pub async fn replay_of_server<'f, S: Services>(
+    settings: Arc<Settings>,
+    stage: Stage<S>,
+    reads: impl IntoIterator<Item = &'f [Vec<u8>]>,
+    handed_over: impl FnMut(),
+) -> Result<(), Fault> {
+    let origin = Origin { system: String::new(), database: String::new() };
+    let tables = Tables::new(Arc::clone(&settings), origin, &[], stage.metrics())?;
+    feed(settings, (stage, tables), reads, handed_over).await
+}
+
+async fn feed<'f, S: Services>(
+    settings: Arc<Settings>,
+    (mut stage, mut tables): (Stage<S>, Tables),
     reads: impl IntoIterator<Item = &'f [Vec<u8>]>,
     mut handed_over: impl FnMut(),
 ) -> Result<(), Fault> {
@@ -37,7 +62,6 @@ pub async fn replay<'f, S: Services>(
         settings_fingerprint: 0,
         publication_fingerprint: 0,
     };
-    let mut tables = Tables::offline(settings, stage.metrics())?;
     let mut decoder = Decoder::new();
     let progress = Progress::default();
     let mut publishing = Publishing::resume(&mut stage, &mut tables, offset, Lsn::ZERO);

@@ -50,6 +50,30 @@ pub(super) struct TableHistory {
     pub(super) filter: Option<String>,
     /// How the catalogue had the table when it was last looked at.
     pub(super) sight: Option<Sight>,
+    /// What the server left out by itself, and so is not known here.
+    pub(super) pushed: Option<PushedDown>,
+}
+
+/// Up to where the publication's row filter decided what comes of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PushedDown {
+    /// A position of the stream.
+    #[serde(with = "lsn_text")]
+    pub(super) until: Lsn,
+    /// The number under which the publication lists the table with that filter.
+    pub(super) entry: u32,
+}
+
+impl PushedDown {
+    /// It still does.
+    pub(super) const fn by(entry: u32) -> Self {
+        Self { until: Lsn(u64::MAX), entry }
+    }
+
+    /// Whether it still does.
+    pub(super) const fn lasts(self) -> bool {
+        self.until.0 == u64::MAX
+    }
 }
 
 /// The stored form.
@@ -61,6 +85,7 @@ struct Stored {
     filter: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sight: Option<Sight>,
+    pushed: Option<PushedDown>,
 }
 
 const FORMAT: u32 = 1;
@@ -83,7 +108,12 @@ impl TableHistory {
                 stored.format
             )));
         }
-        Ok(Self { versions: stored.versions, filter: stored.filter, sight: stored.sight })
+        Ok(Self {
+            versions: stored.versions,
+            filter: stored.filter,
+            sight: stored.sight,
+            pushed: stored.pushed,
+        })
     }
 
     /// The state to be stored, under the table's number.
@@ -98,6 +128,7 @@ impl TableHistory {
             versions: self.versions.clone(),
             filter: self.filter.clone(),
             sight: self.sight.clone(),
+            pushed: self.pushed,
         };
         let value = serde_json::to_vec(&stored)
             .map_err(|error| Code::Internal.fault("a table state").caused_by(&error))?;

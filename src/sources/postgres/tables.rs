@@ -17,11 +17,13 @@ use super::catalogue::{TableFacts, fetch_tables, fetch_types, refresh_types};
 use super::connection::{Connection, Purpose};
 use super::decode::RowChange;
 use super::probe::Sight;
+use super::publication::Member;
+use super::pushdown;
 use super::relations::{InstalledTable, RelationDescriptor};
 use super::reselect::{Reread, question};
 use super::row_filter::{BoundFilter, Pushdown, Scope, stopped};
 pub(super) use super::state::Place;
-use super::state::{KnownVersion, TableHistory};
+use super::state::{KnownVersion, PushedDown, TableHistory};
 use super::table_version::{ResolvedTable, best_facts, build};
 use super::values::{LabelCheck, TypeCatalogue, WireType};
 use super::wire::{Lsn, RelationId, ReplicaIdentity};
@@ -68,6 +70,8 @@ pub(super) struct Tables {
     sights: HashMap<u32, Sight>,
     /// Notes of event triggers are taken over.
     pub(super) ddl: Option<DdlCapture>,
+    /// The numbers under which the publication lists tables, by theirs.
+    listed: HashMap<u32, u32>,
 }
 
 /// Beyond this a connection to the catalogue is not trusted any more.
@@ -138,6 +142,7 @@ impl Tables {
             metrics,
             sights,
             ddl: None,
+            listed: HashMap::new(),
         })
     }
 
@@ -347,7 +352,6 @@ impl Tables {
             filter.metrics.count_stopped();
             stopped(stop, &entry.version)
         })?;
-        filter.metrics.count_verdict(verdict);
         if self.settings.row_filters.pushdown == Pushdown::Publication
             && verdict != Verdict::Publish
         {
@@ -357,6 +361,7 @@ impl Tables {
                 .fault(format!("the publication let a change through that is '{verdict}' here"))
                 .at_table(entry.version.table.to_string()));
         }
+        filter.metrics.count_verdict(verdict);
         let RowImage { before, after, .. } = change.row;
         Ok(match verdict {
             Verdict::Publish => Some(change),
@@ -419,6 +424,46 @@ impl Tables {
             })
             .collect();
         Err(Code::FilterChanged.fault(texts.join("; ")).at_table(first.table.clone()))
+    }
+
+    /// Remembers for which tables the publication leaves rows out.
+    ///
+    /// `place`: where the stream goes on, and a position from which on the publication is as it
+    /// was found; `None`: everything is published anew.
+    ///
+    /// # Errors
+    /// `FILTER-PUSHDOWN-DRIFT`: meanwhile the publication did not have a table's filter.
+    pub(super) fn note_pushdown<S: Services>(
+        &mut self,
+        stage: &mut Stage<S>,
+        members: &[Member],
+        place: Option<(Lsn, Lsn)>,
+    ) -> Result<(), Fault> {
+        self.listed = members.iter().map(|member| (member.oid, member.entry)).collect();
+        for history in self.histories.values_mut() {
+            let Some(newest) = history.newest() else { continue };
+            let RelationDescriptor { oid, namespace, name, .. } = &newest.descriptor;
+            let is_pushed = self.settings.row_filters.is_pushed(namespace, name);
+            let entry = self.listed.get(&oid.0).copied().filter(|_| is_pushed);
+            let pushed = match (history.pushed, place, entry) {
+                (Some(before), Some(_), Some(entry)) if before.lasts() && before.entry != entry => {
+                    return Err(pushdown::replaced(namespace, name));
+                }
+                (_, _, Some(entry)) => Some(PushedDown::by(entry)),
+                (None, _, None) | (_, None, None) => None,
+                (Some(before), Some((_, now)), None) if before.lasts() => {
+                    Some(PushedDown { until: now, ..before })
+                }
+                (Some(before), Some((read, _)), None) => {
+                    Some(before).filter(|before| before.until > read)
+                }
+            };
+            if pushed != history.pushed {
+                history.pushed = pushed;
+                stage.remember(history.encode()?);
+            }
+        }
+        Ok(())
     }
 
     /// Takes the configured row filters for those by which tables are published from here on.
@@ -629,6 +674,11 @@ impl Tables {
         let TableId { namespace, name } = &entry.version.table;
         history.filter = self.settings.row_filters.of(namespace, name).map(str::to_owned);
         history.sight = self.sights.get(&entry.descriptor.oid.0).and_then(Sight::stored);
+        if self.settings.row_filters.is_pushed(namespace, name)
+            && let Some(listed) = self.listed.get(&entry.descriptor.oid.0)
+        {
+            history.pushed = Some(PushedDown::by(*listed));
+        }
         stage.announce(&record, history.encode()?).await?;
         let oid = self.entry(index)?.descriptor.oid.0;
         self.histories.insert(oid, history);
@@ -834,7 +884,26 @@ pub fn adopt_filters(settings: &Settings, states: &[TableState]) -> Result<Vec<T
         .filter_map(|state| state.value.as_deref())
         .map(TableHistory::decode)
         .collect::<Result<Vec<_>, _>>()?;
-    changed_filters(settings, histories.iter()).iter().map(|one| one.adopted().encode()).collect()
+    let changed = changed_filters(settings, histories.iter());
+    if let Some((one, pushed)) = changed.iter().find_map(|one| Some((one, one.history.pushed?))) {
+        let what = if pushed.lasts() {
+            "leaves rows out by the filter of before".to_owned()
+        } else {
+            format!("left rows out by the filter of before, up to {}", pushed.until)
+        };
+        return Err(Code::FilterChanged
+            .fault(format!(
+                "the publication {what}: what of them the new filter wants is not known"
+            ))
+            .hint(
+                "Restore the filter, set row.filter.pushdown=none, take the filter out of the \
+                 publication and restart; when the stream has read on to where the publication was \
+                 then, restart again and apply the new filter. Or delete the connector's offsets \
+                 and begin anew, with new topics.",
+            )
+            .at_table(one.table.clone()));
+    }
+    changed.iter().map(|one| one.adopted().encode()).collect()
 }
 
 /// Whether the primary key of now is another one. A table that is gone tells nothing.

@@ -2,7 +2,10 @@
 //! generated rows, before and after generated updates.
 //!
 //! `TIDEGATE_TEST_FILTER_ROWS` sets how many rows are evaluated, `TIDEGATE_TEST_FILTER_SEED` the
-//! seed with which to begin; each table's seed is printed.
+//! seed with which to begin; each table's seed is printed. Of some tables the records are compared
+//! too, with row filters here and in the publication.
+
+mod records;
 
 use std::fmt::Write as _;
 
@@ -17,6 +20,9 @@ use super::Database;
 /// Rows of a table: each two are a row before and after an update.
 const ROWS: usize = 64;
 const PREDICATES: usize = 40;
+/// Of every so many tables, the records by so many predicates are compared.
+const EVERY: usize = 10;
+const FEW: usize = 12;
 
 /// A column: its name, its type, and values as SQL has them.
 struct Column {
@@ -454,6 +460,7 @@ fn expected(before: Truth, after: Truth) -> Verdict {
 /// What was found.
 #[derive(Debug, Default)]
 struct Tally {
+    tables: usize,
     evaluated: usize,
     predicates: usize,
     refused: usize,
@@ -465,6 +472,11 @@ struct Tally {
     /// a row that is still there would be deleted.
     misread: usize,
     deleted: usize,
+    /// Records, and predicates by which they were compared with those of a filtered publication;
+    /// predicates that no publication takes.
+    records: usize,
+    pushed: usize,
+    not_pushed: usize,
 }
 
 /// Compares everything that is said of one predicate.
@@ -552,6 +564,17 @@ async fn one_table(database: &Database, random: &mut Random, tally: &mut Tally) 
         assert_eq!(as_given, as_sent, "{text} is sent as {}", texts[2 * index + 1]);
         compare((text, filter), &rows, &as_given, random, tally);
     }
+    if tally.tables.is_multiple_of(EVERY) && records::is_pushed_down(database).await {
+        let cases: Vec<records::Case<'_>> = (0..FEW)
+            .map(|index| records::Case {
+                text: &texts[2 * index],
+                sql: &texts[2 * index + 1],
+                truths: truths.iter().map(|row| row[2 * index]).collect(),
+            })
+            .collect();
+        records::compare(database, &cases, tally).await;
+    }
+    tally.tables += 1;
 }
 
 #[expect(clippy::disallowed_methods, reason = "tests are told of their size in no other way")]
@@ -586,5 +609,7 @@ async fn predicates_have_the_servers_truth() {
     // The seed of it all: if what was not sent read as UNKNOWN, this test would fail, by rows that
     // are deleted though they are still there.
     assert!(tally.misread > 100 && tally.deleted > 100, "{tally:?}");
+    let compared = tally.pushed + tally.not_pushed;
+    assert!(compared == 0 || tally.records > 1000 && tally.pushed > 10, "{tally:?}");
     database.remove().await;
 }

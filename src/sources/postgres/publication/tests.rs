@@ -1,5 +1,6 @@
 //! What is planned, and what is found wanting.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::*;
@@ -73,13 +74,14 @@ fn selection() -> Selection {
         captured: vec![table.clone(), leaf],
         published: vec![table, relation(2, "r", RelationKind::Partitioned)],
         accountable: Vec::new(),
+        pushed: BTreeMap::new(),
         warnings: Vec::new(),
     }
 }
 
 fn member(oid: u32) -> Member {
     let (namespace, name) = ("public".to_owned(), "t".to_owned());
-    Member { oid, namespace, name, row_filter: None, column_list: None }
+    Member { oid, entry: 1, namespace, name, row_filter: None, column_list: None }
 }
 
 fn complete() -> PublicationFacts {

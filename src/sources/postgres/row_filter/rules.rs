@@ -55,6 +55,16 @@ impl RowFilters {
         self.tables.is_empty()
     }
 
+    /// Whether there are any, and it is here that rows are told to move by them.
+    pub fn are_judged_here(&self) -> bool {
+        !self.is_empty() && self.pushdown == Pushdown::None
+    }
+
+    /// Whether the publication leaves out rows of a table.
+    pub fn is_pushed(&self, namespace: &str, name: &str) -> bool {
+        self.pushdown == Pushdown::Publication && self.of(namespace, name).is_some()
+    }
+
     /// All tables that have one, with their predicates.
     pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
         self.tables.iter().map(|(table, text)| (table.as_str(), text.as_str()))
