@@ -164,7 +164,7 @@ async fn reader(database: &Database) -> Client {
     let mut config = tokio_postgres::Config::new();
     let settings = &database.settings;
     config.host(&settings.host).port(settings.port).user(&settings.user);
-    config.dbname(&settings.database).password(settings.password.expose());
+    config.dbname(&settings.database).password(settings.password.reveal());
     let client = super::super::connect(&config).await;
     let sql = "SET timezone = 'UTC'; SET datestyle = 'ISO, MDY'; SET extra_float_digits = 3; \
                SET intervalstyle = 'postgres'; SET bytea_output = 'hex'";
