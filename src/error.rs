@@ -232,8 +232,14 @@ codes! {
         "The registry refuses the schema as incompatible with the subject's earlier ones (409)."
         "Change the subject's compatibility level, or begin a new topic.";
     SchemaProjectionInvisible "SCHEMA-PROJECTION-INVISIBLE" Halt
-        "A change of a table's definition that the published schema cannot express."
-        "Stop, apply the change on both sides, resume.";
+        "A change of a column's type or modifier by which values may be others now, and which the published schema does not show (interval(3) became interval(0))."
+        "Apply the change downstream as well, then acknowledge it; docs/schema-changes.md has the recipe.";
+    SchemaReinterpreted "SCHEMA-REINTERPRETED" Halt
+        "A column has another type by which the values that are there mean something else (timestamp became timestamptz)."
+        "Apply the change downstream as well, then acknowledge it; docs/schema-changes.md has the recipe.";
+    SchemaChanged "SCHEMA-CHANGED" Halt
+        "The definition of a table changed, and schema.changes=refuse."
+        "Apply the change downstream as well, then acknowledge it; docs/schema-changes.md has the recipe.";
     ConverterUnsuitable "CONVERTER-UNSUITABLE" Halt
         "The key or value converter cannot write records of this shape."
         "Use the Avro or the JSON converter, or settings that give values which the converter can write.";

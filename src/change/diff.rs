@@ -12,7 +12,7 @@ pub enum ChangeClass {
     Baseline,
     /// New columns only.
     Additive,
-    /// Defaults, nullability: what rows are read by stays the same.
+    /// Defaults, nullability, types that hold more: the values that are there stay as they are.
     Compatible,
     /// A type or modifier changed.
     Retyped,
@@ -20,6 +20,10 @@ pub enum ChangeClass {
     Renamed,
     /// Rows were written anew by the definition's change, and the stream does not show them.
     Rewriting,
+    /// The values that are there mean something else.
+    Reinterpreted,
+    /// Values that are there may be others, and the published schema is the same.
+    Invisible,
     /// Parts of the table came or went, with the rows that they have.
     Topology,
     /// Columns went (a rename looks like one that went and one that came).
@@ -40,6 +44,8 @@ impl ChangeClass {
             Self::Retyped => "retyped",
             Self::Renamed => "renamed",
             Self::Rewriting => "rewriting",
+            Self::Reinterpreted => "reinterpretation",
+            Self::Invisible => "projection_invisible",
             Self::Topology => "topology",
             Self::Destructive => "destructive",
             Self::Identity => "identity",

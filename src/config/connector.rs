@@ -28,8 +28,8 @@ use crate::kafka::{
     BoundarySettings, ClientKind, ClientProperties, KafkaSettings, transactional_id,
 };
 use crate::plan::{
-    BeforeUnsent, BinaryMode, DecimalMode, Extensions, IntervalMode, KeyValueMode, NameAdjustment,
-    Operation, Placeholder, PlanSettings, TimeMode, ValueModes,
+    BeforeUnsent, BinaryMode, ChangeMode, ChangePolicy, DecimalMode, Extensions, IntervalMode,
+    KeyValueMode, NameAdjustment, Operation, Placeholder, PlanSettings, TimeMode, ValueModes,
 };
 use crate::sources::{self, Heartbeats, SourceClass, SourceSettings};
 
@@ -276,7 +276,23 @@ fn plan(values: &mut Values<'_>, uses_avro: bool) -> PlanSettings {
             .unwrap_or(BeforeUnsent::Null),
         extensions: Extensions::from_word(&word(&envelope::ENVELOPE_EXTENSIONS))
             .unwrap_or(Extensions::Headers),
+        changes: change_policy(values),
         ..PlanSettings::new(values.text(&envelope::TOPIC_PREFIX))
+    }
+}
+
+fn change_policy(values: &Values<'_>) -> ChangePolicy {
+    let mode = |word: &str| ChangeMode::from_word(&word.to_ascii_lowercase());
+    ChangePolicy {
+        default: mode(&values.text(&delivery::SCHEMA_CHANGES_MODE)).unwrap_or_default(),
+        // a table's name has a point
+        tables: values
+            .under(&delivery::SCHEMA_CHANGES_OF)
+            .into_iter()
+            .filter(|(table, _)| table.contains('.'))
+            .filter_map(|(table, word)| Some((table.to_owned(), mode(word)?)))
+            .collect(),
+        acknowledged: values.list(&delivery::SCHEMA_CHANGES_ACKNOWLEDGED),
     }
 }
 

@@ -7,6 +7,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::change_policy::ChangeMode;
 use crate::change::{Column, ColumnChange, ColumnDefault, TableChange, TableId, TableVersion};
 use crate::record::{Field, Kind, Literal, Schema};
 
@@ -34,6 +35,10 @@ pub struct ControlOrigin<'a> {
     pub command: Option<&'a str>,
     /// The position behind which it happened, if it is known only that it did so before this one.
     pub after_position: Option<&'a str>,
+    /// What becomes of changes of this table.
+    pub mode: ChangeMode,
+    /// An operator let this one pass.
+    pub acknowledged: bool,
 }
 
 /// Who says what a table looks like.
@@ -86,6 +91,11 @@ pub fn control_record(
         Some(false) => "no",
         None => "unknown",
     });
+    let action = match rewrite {
+        _ if origin.acknowledged => "acknowledged",
+        Some(rewrite) => rewrite.action,
+        None => "forwarded",
+    };
     let value = Literal::Struct(vec![
         text(control_id(origin, after.native_id)),
         number(after.epoch),
@@ -97,8 +107,8 @@ pub fn control_record(
         description(after),
         Literal::Array(changes.iter().map(column_change).collect()),
         text(class),
-        text("forward"),
-        text(rewrite.map_or("forwarded", |rewrite| rewrite.action)),
+        text(origin.mode.as_str()),
+        text(action),
         optional(origin.command),
         optional(rewrites),
         optional(rewrite.and_then(|rewrite| rewrite.reason.as_deref())),
@@ -336,6 +346,8 @@ mod tests {
             provenance: Provenance::Stream,
             command: None,
             after_position: None,
+            mode: ChangeMode::Forward,
+            acknowledged: false,
         }
     }
 

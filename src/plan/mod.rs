@@ -9,6 +9,7 @@
 //! Knows no database, no format and no Kafka client. **Invariants:** nothing is decided per row that
 //! could be decided here; every use of a value that may not have been sent says what becomes of it.
 
+mod change_policy;
 mod column_rules;
 mod columns;
 mod control;
@@ -46,6 +47,7 @@ use crate::error::Fault;
 use crate::record::RecordShape;
 
 pub use crate::record::{HashAlgorithm, HashInput, Side};
+pub use change_policy::{ChangeMode, ChangePolicy, unshown_changes};
 pub use column_rules::{ColumnRules, ColumnTreatment, Treatment};
 pub use control::{ControlOrigin, ControlRecord, Provenance, control_id, control_record};
 pub use message::message_plan;

@@ -4,6 +4,7 @@
 //! database. **Invariant:** everything here that changes a published byte is part of
 //! [`PlanSettings::fingerprint`].
 
+use super::change_policy::ChangePolicy;
 use super::column_rules::ColumnRules;
 use super::fingerprint::Fingerprint;
 use super::names::NameAdjustment;
@@ -47,6 +48,8 @@ pub struct PlanSettings {
     pub notices: NoticeSettings,
     /// Rows can move into and out of what is published: a table has a filter.
     pub rows_move: bool,
+    /// What becomes of changed definitions.
+    pub changes: ChangePolicy,
 }
 
 /// How values look.
@@ -89,6 +92,7 @@ impl PlanSettings {
             transforms: Vec::new(),
             notices: NoticeSettings::default(),
             rows_move: false,
+            changes: ChangePolicy::default(),
         }
     }
 

@@ -13,8 +13,8 @@ use crate::kafka::{
 };
 use crate::plan::testing::{column, required, source_block, table};
 use crate::plan::{
-    ControlOrigin, DeleteHandling, ExtractNewRecordState, PlanSettings, Provenance, Step,
-    Transform, control_record,
+    ChangeMode, ControlOrigin, DeleteHandling, ExtractNewRecordState, PlanSettings, Provenance,
+    Step, Transform, control_record,
 };
 
 struct Outside {
@@ -161,6 +161,8 @@ impl Bench {
             provenance: Provenance::Stream,
             command: None,
             after_position: None,
+            mode: ChangeMode::Forward,
+            acknowledged: false,
         };
         let record = control_record(&origin, None, &version, None);
         let state = TableState { key: "1".to_owned(), value: Some(b"state".to_vec()) };

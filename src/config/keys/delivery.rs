@@ -62,14 +62,16 @@ keys! {
         SCHEMA_CHANGES_TOPIC "schema.changes.topic" String () Medium
             "The topic of baselines and changes of table definitions. Without it: topic.prefix, topic.delimiter, schema-changes."
             Rule::Is(super::envelope::topic_text);
+        SCHEMA_CHANGES_MODE "schema.changes" String ("forward") Medium
+            "What becomes of a changed definition. forward: it is announced before the first row of the new shape, the new schemas are registered, and rows go on; a change that no published schema shows (interval(3) to interval(0)), or by which values mean something else, stops all the same. refuse: every change stops the task before that row, until it is acknowledged. See docs/schema-changes.md."
+            Rule::OneOf(&[Choice::of("forward"), Choice::of("refuse")]);
+        SCHEMA_CHANGES_OF "schema.changes.<schema.table>" String () Low
+            "The same for one table."
+            Rule::OneOf(&[Choice::of("forward"), Choice::of("refuse")]);
+        SCHEMA_CHANGES_ACKNOWLEDGED "schema.changes.acknowledged" List () Low
+            "Ids of the changes that an operator lets pass; the message with which the task stopped has the id.";
     }
     no effect {
-        "schema.changes" String ("forward")
-            "a change is published before the first row of the new shape, the new schemas are registered, and the stream goes on"
-            Rule::OneOf(&[
-                Choice::of("forward"),
-                Choice::refused("refuse", "stopping at every change is not built yet"),
-            ]);
         "schema.refresh.mode" String ("columns_diff")
             "rows are decoded with the definition that the stream gives, never with the catalogue's present one"
             Rule::OneOf(&[

@@ -25,6 +25,7 @@ pub mod ddl;
 mod event_fields;
 mod siblings;
 mod reselect;
+pub mod retype;
 pub mod row_filter;
 mod publishing;
 mod frames;

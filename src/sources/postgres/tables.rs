@@ -21,6 +21,7 @@ use super::publication::Member;
 use super::pushdown;
 use super::relations::{InstalledTable, RelationDescriptor};
 use super::reselect::{Reread, question};
+use super::retype::grade;
 use super::row_filter::{BoundFilter, Pushdown, Scope, stopped};
 pub(super) use super::state::Place;
 use super::state::{KnownVersion, PushedDown, TableHistory};
@@ -32,7 +33,9 @@ use crate::change::{BeforeImage, ChangeKind, RowImage, TableChange, TableId, Tab
 use crate::error::{Code, Fate, Fault};
 use crate::filter::Verdict;
 use crate::observe::{StageMetrics, TableMetrics};
-use crate::plan::{ControlOrigin, Provenance, control_record};
+use crate::plan::{
+    ControlOrigin, PlanSettings, Provenance, control_id, control_record, unshown_changes,
+};
 use crate::stage::{OpenTable, Services, Stage, TableState};
 
 pub(super) use ddl::DdlCapture;
@@ -87,6 +90,8 @@ struct Entry {
     place: Place,
     provenance: Provenance,
     state: State,
+    /// A snapshot described it, from which everything begins anew.
+    is_of_snapshot: bool,
     /// Its row filter, if it has one; why it cannot be had is told with the first row.
     filter: Option<Result<Filtered, Fault>>,
 }
@@ -279,7 +284,10 @@ impl Tables {
             &self.settings.key_rules,
         );
         let state = if known.is_some() { State::Known } else { State::New };
-        Ok(self.add(&descriptor, Some(facts), resolved, (place, Provenance::Catalogue, state)))
+        let place = (place, Provenance::Catalogue, state);
+        let installed = self.add(&descriptor, Some(facts), resolved, place);
+        self.entry_mut(installed.index)?.is_of_snapshot = true;
+        Ok(installed)
     }
 
     fn add(
@@ -301,6 +309,7 @@ impl Tables {
             place,
             provenance,
             state,
+            is_of_snapshot: false,
         });
         InstalledTable { index, key }
     }
@@ -614,6 +623,10 @@ impl Tables {
     ) -> Result<(), Fault> {
         let version = Arc::clone(&self.entry(index)?.version);
         self.settings.key_rules.check(&version)?;
+        // before anything of the new shape is registered
+        if matches!(self.entry(index)?.state, State::New) {
+            self.refuse_change(index, stage.plan_settings())?;
+        }
         // compiled first: what cannot be published is not announced either
         let table = Box::new(stage.open_table(version).await?);
         if matches!(self.entry(index)?.state, State::New) {
@@ -631,6 +644,31 @@ impl Tables {
         wire_types: &WireTypes<'_>,
     ) -> TableVersion {
         build(descriptor, facts, &self.types, wire_types, epoch, &self.settings.key_rules).version
+    }
+
+    /// Stops at a change that does not go on by itself, before anything of it is registered. A
+    /// snapshot begins anew, whatever was before.
+    fn refuse_change(&self, index: usize, plan: &PlanSettings) -> Result<(), Fault> {
+        let entry = self.entry(index)?;
+        let Some(last) = self.last_of(&entry.descriptor).filter(|_| !entry.is_of_snapshot) else {
+            return Ok(());
+        };
+        let facts = last.facts.as_ref();
+        let before = self.compile(&last.descriptor, facts, last.epoch, &|_| None);
+        let Some(mut change) = diff(&before, &entry.version) else { return Ok(()) };
+        let unshown = unshown_changes(plan, &before, &entry.version)?;
+        grade(&mut change, &before, &entry.version, &unshown);
+        self.judge(entry, &change, plan)
+    }
+
+    /// Whether a change of a version goes on.
+    fn judge(&self, entry: &Entry, change: &TableChange, plan: &PlanSettings) -> Result<(), Fault> {
+        let position = entry.place.commit.to_string();
+        let origin = self.control_origin(&position, entry.place, entry.provenance);
+        let id = control_id(&origin, entry.version.native_id);
+        plan.changes
+            .judge(&id, &entry.version.table, change)
+            .map_err(|fault| fault.at_position(format!("{position}, message {}", origin.sequence)))
     }
 
     async fn announce<S: Services>(
@@ -651,16 +689,27 @@ impl Tables {
     async fn announce_change<S: Services>(
         &mut self,
         index: usize,
-        (before, change): (Option<&TableVersion>, Option<TableChange>),
+        (before, mut change): (Option<&TableVersion>, Option<TableChange>),
         command: Option<&str>,
         stage: &mut Stage<S>,
     ) -> Result<(), Fault> {
         let entry = self.entry(index)?;
+        let plan = stage.plan_settings();
+        if let (Some(before), Some(change)) = (before, &mut change) {
+            let unshown = unshown_changes(plan, before, &entry.version)?;
+            grade(change, before, &entry.version, &unshown);
+            if !entry.is_of_snapshot {
+                self.judge(entry, change, plan)?;
+            }
+        }
         let position = entry.place.commit.to_string();
-        let origin = ControlOrigin {
+        let mut origin = ControlOrigin {
             command,
+            mode: plan.changes.of(&entry.version.table),
             ..self.control_origin(&position, entry.place, entry.provenance)
         };
+        origin.acknowledged =
+            plan.changes.lets_pass(&control_id(&origin, entry.version.native_id));
         let record = control_record(&origin, before, &entry.version, change.as_ref());
         let known = KnownVersion {
             epoch: entry.version.epoch,

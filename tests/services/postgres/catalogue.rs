@@ -11,6 +11,7 @@ use tidegate::sources::postgres::catalogue::{
 use tidegate::sources::postgres::connection::{Connection, Purpose, StreamOptions};
 use tidegate::sources::postgres::key_rules::KeyRules;
 use tidegate::sources::postgres::relations::RelationDescriptor;
+use tidegate::sources::postgres::retype::modifier_of;
 use tidegate::sources::postgres::table_version::build;
 use tidegate::sources::postgres::values::TypeCatalogue;
 use tidegate::sources::postgres::wire::{Context, Frame, Message};
@@ -181,5 +182,22 @@ async fn columns_whose_constraint_is_not_valid_yet_may_have_nulls() {
     let facts = fetch_tables(&mut control, &[oid]).await.expect("fetched");
     let not_null: Vec<bool> = facts[0].columns.iter().map(|column| column.not_null).collect();
     assert_eq!(not_null, [false, true]);
+    database.remove().await;
+}
+
+/// A type with modifiers of which nobody decided what another one does to values would pass for one
+/// that is safe.
+#[tokio::test]
+async fn what_each_types_modifier_means_is_decided() {
+    let Some(database) = Database::create("modifiers").await else { return };
+    let sql = "SELECT oid, typname::text, typmodin <> 0 FROM pg_type WHERE oid < 16384";
+    let rows = database.client.query(sql, &[]).await.expect("types");
+    let mut with_modifier = 0;
+    for row in &rows {
+        let (oid, name, has_modifier): (u32, String, bool) = (row.get(0), row.get(1), row.get(2));
+        assert_eq!(modifier_of(oid).is_some(), has_modifier, "{name}, number {oid}");
+        with_modifier += usize::from(has_modifier);
+    }
+    assert!(with_modifier >= 20, "{with_modifier} of {} types", rows.len());
     database.remove().await;
 }

@@ -229,6 +229,9 @@ fn literal(random: &mut Random, column: &Column) -> String {
         Family::Text | Family::Bytewise if column.of != "mood" && random.one_in(8) => {
             format!("'{value}'::{}", random.of(&["text", "varchar"]))
         }
+        Family::Text if column.of == "mood" && random.one_in(4) => {
+            format!("'{value}'::{}", random.of(&["mood", "public.mood", "\"public\".MOOD"]))
+        }
         Family::Other if random.one_in(6) && !column.of.contains('(') => {
             format!("{} '{value}'", column.of)
         }

@@ -50,7 +50,7 @@ pub(super) fn read(text: &str, of: &SqlType) -> Result<Constant, String> {
         }),
         SqlType::Uuid => uuid(word),
         SqlType::Bytea => bytea(text),
-        SqlType::Enum { name, labels } => {
+        SqlType::Enum { name, labels, .. } => {
             if labels.iter().any(|label| label == text) {
                 Ok(Constant::Bytes(text.as_bytes().into()))
             } else {

@@ -29,7 +29,7 @@ mod tests;
 use sqlparser::ast::{Expr, Spanned as _};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Token, Tokenizer};
 
 use self::condition::{Compiler, Condition};
 pub(super) use self::rules::{BoundFilter, images_fault, stopped};
@@ -41,6 +41,8 @@ use crate::filter::Node;
 
 /// The longest text. Bounds the work and the depth of what a parser makes of it.
 const LONGEST: usize = 16 << 10;
+/// The stack on which a text is read.
+const STACK: usize = 32 << 20;
 /// Parentheses within parentheses.
 const DEEPEST: usize = 40;
 
@@ -78,7 +80,7 @@ impl Refusal {
 /// # Errors
 /// What the parser says.
 pub(super) fn check_syntax(text: &str) -> Result<(), Fault> {
-    parse(text).map(drop).map_err(Refusal::into_fault)
+    on_own_stack(|| parse(text).map(drop)).map_err(Refusal::into_fault)
 }
 
 /// Compiles a predicate against a table version.
@@ -91,10 +93,24 @@ pub(super) fn compile(text: &str, scope: &Scope<'_>) -> Result<Predicate, Fault>
 }
 
 fn compile_text(text: &str, scope: &Scope<'_>) -> Result<Predicate, Refusal> {
-    let expr = parse(text)?;
-    let mut compiler = Compiler { scope, columns: Vec::new() };
-    let Condition { node, sql } = compiler.condition(&expr, 0)?;
-    Ok(Predicate { node, columns: compiler.columns, sql })
+    on_own_stack(|| {
+        let expr = parse(text)?;
+        let mut compiler = Compiler { scope, columns: Vec::new() };
+        let Condition { node, sql } = compiler.condition(&expr, 0)?;
+        Ok(Predicate { node, columns: compiler.columns, sql })
+    })
+}
+
+/// Works on a stack that is large enough for the deepest text. The parser goes a level down for
+/// each part within a part, on frames of tens of kilobytes; a chain is dropped a level at a time.
+/// An overflow would end the process.
+fn on_own_stack<T: Send>(work: impl FnOnce() -> Result<T, Refusal> + Send) -> Result<T, Refusal> {
+    let lost = || Refusal::new("it cannot be looked at now: no thread can be had", "");
+    std::thread::scope(|scope| {
+        let worker = std::thread::Builder::new().name("predicate".to_owned()).stack_size(STACK);
+        let worker = worker.spawn_scoped(scope, work).map_err(|_| lost())?;
+        worker.join().map_err(|_| lost())?
+    })
 }
 
 fn parse(text: &str) -> Result<Expr, Refusal> {
@@ -104,10 +120,16 @@ fn parse(text: &str) -> Result<Expr, Refusal> {
     let dialect = PostgreSqlDialect {};
     let malformed =
         |error: &dyn std::fmt::Display| Refusal::new(format!("it is no SQL: {error}"), "");
-    let mut parser = Parser::new(&dialect)
-        .with_recursion_limit(DEEPEST)
-        .try_with_sql(text)
+    let tokens = Tokenizer::new(&dialect, text)
+        .tokenize_with_location()
         .map_err(|error| malformed(&error))?;
+    // the parser takes it for =, the server does not
+    if let Some(odd) = tokens.iter().find(|token| token.token == Token::DoubleEq) {
+        let at = format!("line {}, column {}", odd.span.start.line, odd.span.start.column);
+        return Err(Refusal::new("the operator == is not evaluated", at));
+    }
+    let mut parser =
+        Parser::new(&dialect).with_recursion_limit(DEEPEST).with_tokens_with_locations(tokens);
     let expr = parser.parse_expr().map_err(|error| malformed(&error))?;
     let rest = parser.peek_token();
     if rest.token != Token::EOF {

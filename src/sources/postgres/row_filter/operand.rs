@@ -3,7 +3,9 @@
 //! Between the parsed text and conditions. **Invariant:** an operand is read as the server reads it
 //! in the same place, or refused with the reason.
 
-use sqlparser::ast::{DataType, Expr, Ident, ObjectName, UnaryOperator, Value as Literal};
+use sqlparser::ast::{
+    CastKind, DataType, Expr, Ident, ObjectName, UnaryOperator, Value as Literal,
+};
 
 use super::cell_test::Side;
 use super::literal;
@@ -70,7 +72,13 @@ impl Operand {
                 Ok((kind, sql)) => Ok(operand(kind, sql)),
                 Err(why) => Err(Refusal::new(why, at)),
             },
-            Expr::Cast { expr: inner, data_type, format: None, .. } if casts < MOST_CASTS => {
+            Expr::Cast {
+                kind: CastKind::Cast | CastKind::DoubleColon,
+                expr: inner,
+                data_type,
+                format: None,
+                ..
+            } if casts < MOST_CASTS => {
                 let of = scope.type_named(data_type).ok_or_else(|| {
                     let why = format!("a cast to {data_type} is not evaluated");
                     Refusal::new(why, at.clone())
@@ -436,7 +444,9 @@ fn typed_literal(
 /// A type as it is named in SQL.
 fn sql_name(of: &SqlType) -> String {
     match of {
-        SqlType::Enum { name, .. } => identifier(name),
+        SqlType::Enum { namespace, name, .. } => {
+            format!("{}.{}", identifier(namespace), identifier(name))
+        }
         _ => of.to_string(),
     }
 }

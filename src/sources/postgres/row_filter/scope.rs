@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sqlparser::ast::DataType;
+use sqlparser::ast::{DataType, Ident};
 
 use super::operand::ColumnUse;
 use super::sql_type::SqlType;
@@ -72,11 +72,39 @@ impl Scope<'_> {
     /// The type that a cast names: one of the built-in ones, or the enum of a column.
     pub(super) fn type_named(&self, named: &DataType) -> Option<SqlType> {
         let word = named.to_string().to_ascii_lowercase();
-        SqlType::named(&word).or_else(|| {
-            let of_column = |column: &crate::change::Column| SqlType::of(column.native.id, self.types);
-            self.version.columns.iter().map(of_column).find(
-                |of| matches!(of, SqlType::Enum { name, .. } if name.eq_ignore_ascii_case(&word) && *name == word),
-            )
-        })
+        SqlType::named(&word).or_else(|| self.enum_named(named))
+    }
+
+    /// Without its schema an enum is meant only if there is no other one of its name.
+    fn enum_named(&self, named: &DataType) -> Option<SqlType> {
+        let DataType::Custom(written, modifiers) = named else { return None };
+        if !modifiers.is_empty() {
+            return None;
+        }
+        let parts: Option<Vec<String>> =
+            written.0.iter().map(|part| part.as_ident().and_then(folded)).collect();
+        let parts = parts?;
+        let is_meant = |of: &SqlType| match (of, parts.as_slice()) {
+            (SqlType::Enum { name, .. }, [only]) => name == only,
+            (SqlType::Enum { namespace, name, .. }, [schema, last]) => {
+                namespace == schema && name == last
+            }
+            _ => false,
+        };
+        let columns = self.version.columns.iter();
+        let mut found = columns
+            .map(|column| SqlType::of(column.native.id, self.types))
+            .filter(|of| is_meant(of));
+        let first = found.next()?;
+        found.all(|other| other == first).then_some(first)
+    }
+}
+
+/// A name as the server understands it.
+fn folded(name: &Ident) -> Option<String> {
+    match name.quote_style {
+        Some('"') => Some(name.value.clone()),
+        Some(_) => None,
+        None => Some(name.value.to_ascii_lowercase()),
     }
 }

@@ -32,6 +32,7 @@ pub(super) enum SqlType {
     Uuid,
     Bytea,
     Enum {
+        namespace: String,
         name: String,
         labels: Arc<[String]>,
     },
@@ -85,7 +86,8 @@ impl SqlType {
                     continue;
                 }
                 TypeKind::Enum { labels } => {
-                    Self::Enum { name: facts.name.clone(), labels: Arc::clone(labels) }
+                    let (namespace, name) = (facts.namespace.clone(), facts.name.clone());
+                    Self::Enum { namespace, name, labels: Arc::clone(labels) }
                 }
                 TypeKind::Base if facts.is_built_in() => Self::built_in(&facts.name),
                 kind => Self::Other {

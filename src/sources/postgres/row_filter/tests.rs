@@ -140,6 +140,8 @@ fn what_is_sent_is_what_was_understood() {
 
 #[test]
 fn what_is_not_evaluated_is_refused_with_its_place() {
+    check_refused("TRY_CAST(i4 AS bigint) = 1", "not a column, a literal or a simple cast");
+    check_refused("i4 == 1", "the operator == is not evaluated, at line 1, column 4");
     check_refused("i4 = 1 AND x = 2", "there is no column x, at line 1, column 12");
     check_refused("now() > ts", "functions are not evaluated");
     check_refused("ts > current_timestamp", "");
@@ -226,4 +228,24 @@ fn a_shared_version_is_not_changed() {
     let scope = Scope { version: &version, facts: Some(&facts), types: &types };
     let bound = BoundFilter::bind("i4 = 1", &scope).expect("bound");
     assert_eq!(bound.sql, r#"("i4" = (1))"#);
+}
+
+#[test]
+fn no_depth_and_no_length_overflows_the_stack() {
+    let chains =
+        ["b AND ", "b OR ", "i4 = 1 OR ", "(b OR NOT b) AND ", "NOT ", "NOT(", "(", "i4 = -"];
+    for chain in chains {
+        for count in [30, 45, 200, 16_000 / chain.len()] {
+            let text = chain.repeat(count) + "b" + &")".repeat(chain.matches('(').count() * count);
+            // whatever comes of it
+            drop(compiled(&text));
+        }
+    }
+    for tail in ["::int8", " IS TRUE", " IS NOT NULL", " IS NOT DISTINCT FROM i4", " COLLATE \"C\""]
+    {
+        for count in [30, 45, 200, 16_000 / tail.len()] {
+            drop(compiled(&format!("i4{}", tail.repeat(count))));
+            drop(compiled(&format!("b{}", tail.repeat(count))));
+        }
+    }
 }

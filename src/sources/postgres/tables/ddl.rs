@@ -22,7 +22,7 @@ use super::{
 };
 use crate::change::{ChangeClass, ColumnChange, TableChange};
 use crate::error::{Code, Fault};
-use crate::plan::control_id;
+use crate::plan::{ChangeMode, control_id};
 
 /// What is needed to believe notes, and what they were about.
 #[derive(Debug)]
@@ -470,6 +470,8 @@ impl Tables {
             transaction: None,
             sequence: place.sequence,
             provenance,
+            mode: ChangeMode::Forward,
+            acknowledged: false,
             command: None,
             after_position: None,
         }

@@ -1,0 +1,205 @@
+//! `schema.changes`: which changes of a table's definition go on by themselves, and which only when
+//! an operator says so.
+//!
+//! Asked before the first row of a new shape. Knows no database: what a change is, is said in its
+//! classes. **Invariant:** a change that stops is let pass by its own id and by nothing else.
+
+use std::collections::BTreeMap;
+
+use super::columns::published_columns;
+use super::settings::PlanSettings;
+use crate::change::{ChangeClass, ColumnChange, TableChange, TableId, TableVersion};
+use crate::error::{Code, Fault};
+use crate::record::Schema;
+
+/// What becomes of changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChangeMode {
+    /// They are announced, and rows go on.
+    #[default]
+    Forward,
+    /// They stop the task.
+    Refuse,
+}
+
+impl ChangeMode {
+    /// The word in configurations and control records.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Refuse => "refuse",
+        }
+    }
+
+    /// Reads the word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Forward, Self::Refuse].into_iter().find(|mode| mode.as_str() == word)
+    }
+}
+
+/// `schema.changes` with its exceptions.
+#[derive(Clone, Debug, Default)]
+pub struct ChangePolicy {
+    /// Where no exception names the table.
+    pub default: ChangeMode,
+    /// By `schema.table`.
+    pub tables: BTreeMap<String, ChangeMode>,
+    /// The ids of the changes that an operator lets pass.
+    pub acknowledged: Vec<String>,
+}
+
+impl ChangePolicy {
+    /// What becomes of a table's changes.
+    pub fn of(&self, table: &TableId) -> ChangeMode {
+        if self.tables.is_empty() {
+            return self.default;
+        }
+        self.tables.get(&table.to_string()).copied().unwrap_or(self.default)
+    }
+
+    /// Whether an operator lets a change pass.
+    pub fn lets_pass(&self, id: &str) -> bool {
+        self.acknowledged.iter().any(|one| one == id)
+    }
+
+    /// Sees whether a change goes on. `table` is the one after it.
+    ///
+    /// # Errors
+    /// It stops until it is acknowledged under this id.
+    pub fn judge(&self, id: &str, table: &TableId, change: &TableChange) -> Result<(), Fault> {
+        let Some((code, why)) = self.objection(table, change).filter(|_| !self.lets_pass(id))
+        else {
+            return Ok(());
+        };
+        let what: Vec<String> = change.columns.iter().map(describe).collect();
+        let what = if what.is_empty() { change.kind.to_owned() } else { what.join("; ") };
+        let mut acknowledged = self.acknowledged.clone();
+        acknowledged.push(id.to_owned());
+        Err(code
+            .fault(format!("the definition of \"{table}\" changed ({what}), and {why}"))
+            .at_table(table.to_string())
+            .hint(format!(
+                "Stop what writes to the table, apply the change downstream as well, then let this \
+                 one pass: PATCH /connectors/{{name}}/config {{\"schema.changes.acknowledged\": \
+                 \"{}\"}}; see docs/schema-changes.md.",
+                acknowledged.join(",")
+            )))
+    }
+
+    fn objection(&self, table: &TableId, change: &TableChange) -> Option<(Code, &'static str)> {
+        let has = |class| change.columns.iter().any(|column| column.class == class);
+        if has(ChangeClass::Invisible) {
+            let why = "values that were published may be others now, and no published schema shows \
+                       it";
+            return Some((Code::SchemaProjectionInvisible, why));
+        }
+        if has(ChangeClass::Reinterpreted) {
+            let why = "the values that are there mean something else now";
+            return Some((Code::SchemaReinterpreted, why));
+        }
+        let is_refused = self.of(table) == ChangeMode::Refuse;
+        is_refused.then_some((Code::SchemaChanged, "schema.changes=refuse"))
+    }
+}
+
+fn describe(change: &ColumnChange) -> String {
+    let ColumnChange { column, kind, from, to, .. } = change;
+    match (from, to) {
+        (Some(from), Some(to)) => format!("{column} {kind}: {from} → {to}"),
+        (Some(one), None) | (None, Some(one)) => format!("{column} {kind}: {one}"),
+        (None, None) => format!("{column} {kind}"),
+    }
+}
+
+/// The columns whose type or modifier is another one, and whose published schema is not.
+///
+/// # Errors
+/// A version cannot be published.
+pub fn unshown_changes(
+    settings: &PlanSettings,
+    before: &TableVersion,
+    after: &TableVersion,
+) -> Result<Vec<String>, Fault> {
+    let is_retyped = before.columns.iter().any(|old| {
+        let new = after.columns.iter().find(|new| new.name == old.name);
+        new.is_some_and(|new| new.native != old.native)
+    });
+    if !is_retyped {
+        return Ok(Vec::new());
+    }
+    // nullability and defaults are not of the type
+    let bare = |schema: &Schema| Schema { optional: true, default: None, ..schema.clone() };
+    let (old, new) = (published_columns(before, settings)?, published_columns(after, settings)?);
+    let new: BTreeMap<&str, &Schema> = after
+        .columns
+        .iter()
+        .zip(&new)
+        .map(|(column, published)| (column.name.as_str(), &*published.schema))
+        .collect();
+    let pairs = before.columns.iter().zip(&old);
+    Ok(pairs
+        .filter_map(|(column, old)| {
+            let now = new.get(column.name.as_str())?;
+            (bare(&old.schema) == bare(now)).then(|| column.name.clone())
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "1:s:7:0/10:2";
+
+    fn change(class: ChangeClass) -> TableChange {
+        let column = ColumnChange {
+            column: "v".to_owned(),
+            kind: "retyped",
+            from: Some("interval".to_owned()),
+            to: Some("interval(0)".to_owned()),
+            class,
+        };
+        TableChange { kind: "observed", class, columns: vec![column], rewrite: None }
+    }
+
+    #[track_caller]
+    fn check(mode: ChangeMode, acknowledged: &[&str], class: ChangeClass, expect: Option<Code>) {
+        let policy = ChangePolicy {
+            default: mode,
+            acknowledged: acknowledged.iter().map(|id| (*id).to_owned()).collect(),
+            ..ChangePolicy::default()
+        };
+        let table = TableId { namespace: "public".to_owned(), name: "t".to_owned() };
+        let judged = policy.judge(ID, &table, &change(class));
+        assert_eq!(judged.as_ref().err().map(Fault::code), expect);
+        if let Err(fault) = judged {
+            let text = fault.to_string();
+            assert!(text.contains(ID) && text.contains("interval(0)"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_change_passes_by_its_mode_or_by_its_own_name() {
+        use ChangeMode::{Forward, Refuse};
+        check(Forward, &[], ChangeClass::Additive, None);
+        check(Refuse, &[], ChangeClass::Additive, Some(Code::SchemaChanged));
+        check(Refuse, &["1:s:7:0/10:1"], ChangeClass::Additive, Some(Code::SchemaChanged));
+        check(Refuse, &["x", ID], ChangeClass::Additive, None);
+        for mode in [Forward, Refuse] {
+            check(mode, &[], ChangeClass::Invisible, Some(Code::SchemaProjectionInvisible));
+            check(mode, &[], ChangeClass::Reinterpreted, Some(Code::SchemaReinterpreted));
+            check(mode, &[ID], ChangeClass::Invisible, None);
+        }
+    }
+
+    #[test]
+    fn a_table_can_be_an_exception() {
+        let table = |name: &str| TableId { namespace: "public".to_owned(), name: name.to_owned() };
+        let policy = ChangePolicy {
+            tables: BTreeMap::from([("public.t".to_owned(), ChangeMode::Refuse)]),
+            ..ChangePolicy::default()
+        };
+        assert_eq!(policy.of(&table("t")), ChangeMode::Refuse);
+        assert_eq!(policy.of(&table("u")), ChangeMode::Forward);
+    }
+}
