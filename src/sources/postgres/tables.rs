@@ -708,8 +708,7 @@ impl Tables {
             mode: plan.changes.of(&entry.version.table),
             ..self.control_origin(&position, entry.place, entry.provenance)
         };
-        origin.acknowledged =
-            plan.changes.lets_pass(&control_id(&origin, entry.version.native_id));
+        origin.acknowledged = plan.changes.lets_pass(&control_id(&origin, entry.version.native_id));
         let record = control_record(&origin, before, &entry.version, change.as_ref());
         let known = KnownVersion {
             epoch: entry.version.epoch,

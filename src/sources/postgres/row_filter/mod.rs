@@ -108,8 +108,8 @@ fn on_own_stack<T: Send>(work: impl FnOnce() -> Result<T, Refusal> + Send) -> Re
     let lost = || Refusal::new("it cannot be looked at now: no thread can be had", "");
     std::thread::scope(|scope| {
         let worker = std::thread::Builder::new().name("predicate".to_owned()).stack_size(STACK);
-        let worker = worker.spawn_scoped(scope, work).map_err(|_| lost())?;
-        worker.join().map_err(|_| lost())?
+        let worker = worker.spawn_scoped(scope, work).map_err(|_error| lost())?;
+        worker.join().map_err(|_panic| lost())?
     })
 }
 

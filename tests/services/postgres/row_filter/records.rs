@@ -62,7 +62,7 @@ pub(super) async fn compare(database: &Database, cases: &[Case<'_>], tally: &mut
     let reader = reader(database).await;
     let all = frames(&reader, "whole").await;
     for (index, case) in cases.iter().enumerate() {
-        let here = published(database, case.text, "none", &all).await;
+        let here = Box::pin(published(database, case.text, "none", &all)).await;
         let forms: Vec<&Form> = here.iter().map(|seen| &seen.form).collect();
         let expect = expected(&case.truths);
         assert_eq!(forms, expect.iter().collect::<Vec<_>>(), "{}", case.text);
@@ -71,7 +71,7 @@ pub(super) async fn compare(database: &Database, cases: &[Case<'_>], tally: &mut
             continue;
         }
         let filtered = frames(&reader, &format!("p{index}")).await;
-        let there = published(database, case.text, "publication", &filtered).await;
+        let there = Box::pin(published(database, case.text, "publication", &filtered)).await;
         assert_eq!(here.len(), there.len(), "{}", case.text);
         for (one, other) in here.into_iter().zip(there) {
             assert_eq!(other.form.4, None, "the server does not tell moves");
@@ -130,7 +130,8 @@ fn expected(truths: &[Truth]) -> Vec<Form> {
     let mut forms = Vec::new();
     for (pair, truth) in truths.chunks_exact(2).enumerate() {
         let is_in = |row: usize| truth.get(row) == Some(&Truth::True);
-        let (old, new) = (2 * pair as i64, new_key(pair) as i64);
+        let key = |key: usize| i64::try_from(key).expect("small");
+        let (old, new) = (key(2 * pair), key(new_key(pair)));
         let mut add = |op: Option<&str>, key, before, after, scope: Option<&str>| {
             forms.push((op.map(str::to_owned), key, before, after, scope.map(str::to_owned)));
         };
@@ -265,7 +266,7 @@ async fn published(
             }
         }
     };
-    let replayed = replay_of_server(Arc::new(*source), stage, [frames], take).await;
+    let replayed = Box::pin(replay_of_server(Arc::new(*source), stage, [frames], take)).await;
     assert_eq!(replayed, Ok(()), "{filter}");
     seen
 }
