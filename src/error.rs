@@ -160,6 +160,9 @@ codes! {
     SnapshotStale "SNAPSHOT-STALE" Retry
         "A table was rewritten, emptied, altered or dropped after the position that the snapshot shows, or the snapshot ended with its connection."
         "None needed unless it repeats: the snapshot begins anew; then keep ALTER TABLE, TRUNCATE, VACUUM FULL and CLUSTER away while it runs.";
+    SnapshotConflict "SNAPSHOT-CONFLICT" Halt
+        "An order for a snapshot beside the stream does not fit what the connector does: a table is being read already, none is, or the stream does not run."
+        "GET /connectors/{name}/snapshots says what is being read.";
     // the stream
     ProtocolUnexpected "PROTOCOL-UNEXPECTED" Halt
         "The source sent a message that the protocol does not allow here."
@@ -190,7 +193,7 @@ codes! {
         "ALTER TABLE … REPLICA IDENTITY FULL, on the table and each of its partitions.";
     FilterChanged "FILTER-CHANGED" Halt
         "The row filter of a table is another one than that by which its rows were published so far."
-        "Restore the filter, or apply the new one: PUT /connectors/{name}/row-filters with {\"mode\": \"from_now\"}.";
+        "Restore the filter, or apply the new one: PUT /connectors/{name}/row-filters with {\"mode\": \"from_now\"} or {\"mode\": \"resnapshot\"}.";
     FilterDisagreement "FILTER-DISAGREEMENT" Halt
         "The source database let a row through that does not fulfil the table's row filter here."
         "Please report it with the predicate, the columns' types and the row's key; a table altered during a snapshot can be the cause.";

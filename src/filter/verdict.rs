@@ -67,13 +67,21 @@ pub struct Filter {
     columns: Box<[usize]>,
     /// The columns that an update without an image of the row before has left alone.
     identity: Box<[usize]>,
+    /// What decides whether a row was published before a change, if that is another predicate.
+    earlier: Option<Box<Self>>,
 }
 
 impl Filter {
     /// `columns` are those that the program reads; `identity` those that did not change where a
     /// change comes without the row before.
     pub fn new(program: Node, columns: Vec<usize>, identity: Vec<usize>) -> Self {
-        Self { program, columns: columns.into(), identity: identity.into() }
+        Self { program, columns: columns.into(), identity: identity.into(), earlier: None }
+    }
+
+    /// Rows count as published before a change if `earlier` is true of them.
+    #[must_use]
+    pub fn with_earlier(self, earlier: Self) -> Self {
+        Self { earlier: Some(Box::new(earlier)), ..self }
     }
 
     /// What the predicate says of an image.
@@ -133,6 +141,9 @@ impl Filter {
     }
 
     fn before(&self, row: &RowImage<'_>, unsent: Truth) -> Result<bool, Stop> {
+        if let Some(earlier) = &self.earlier {
+            return earlier.before(row, unsent);
+        }
         let image = match (row.before, row.after) {
             (Some(cells), _) => Image::new(*row, cells),
             (None, Some(after)) => Image::unchanged(*row, after, &self.identity),

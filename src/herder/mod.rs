@@ -8,7 +8,7 @@ mod standalone;
 mod store;
 
 use crate::config::ConnectorConfig;
-use crate::error::Fault;
+use crate::error::{Code, Fault};
 use crate::worker::TaskState;
 
 pub use standalone::Standalone;
@@ -32,9 +32,33 @@ pub enum HerderError {
     /// The configuration has faults.
     #[error("{}", describe_faults(.0))]
     Invalid(Vec<Fault>),
+    /// What was asked for cannot be done.
+    #[error("{0}")]
+    Refused(Fault),
+    /// What was asked for does not fit what the connector does.
+    #[error("{0}")]
+    Conflict(Fault),
     /// The state directory failed.
     #[error("{0}")]
     Store(Fault),
+}
+
+impl HerderError {
+    /// Whose fault it is that something is not done.
+    fn of(fault: Fault) -> Self {
+        match fault.code() {
+            Code::SnapshotConflict => Self::Conflict(fault),
+            Code::FilterChanged => Self::BadRequest(fault.to_string()),
+            Code::TableMissing
+            | Code::TableUnsupported
+            | Code::FilterUnsupported
+            | Code::ConfigUnsupported
+            | Code::ReplicationPermission
+            | Code::ServerVersion
+            | Code::SourceQuery => Self::Refused(fault),
+            _ => Self::Store(fault),
+        }
+    }
 }
 
 fn describe_faults(faults: &[Fault]) -> String {

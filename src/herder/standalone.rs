@@ -10,7 +10,10 @@ use super::store::{Kept, Store};
 use super::{ConnectorInfo, ConnectorStatus, HerderError};
 use crate::config::{ConnectorConfig, Validation};
 use crate::error::{Code, Fate, Fault};
-use crate::worker::{Runtime, Target, TaskHandle, TaskState, WrittenTopics};
+use crate::worker::{
+    ChunkProgress, OrderDesk, Runtime, SnapshotAction, SnapshotRequest, Target, TaskHandle,
+    TaskState, WrittenTopics,
+};
 
 /// How long a task may take to commit and leave when it is stopped.
 const GRACE: Duration = Duration::from_secs(20);
@@ -277,16 +280,68 @@ impl Standalone {
     }
 
     /// Takes the configured row filters for those by which the connector's tables are published
-    /// from its offset on. Answers how many tables have another one now.
+    /// from its offset on. Answers how many tables have another one now. With `resnapshot`, rows
+    /// on which the filters differ are looked for when it runs.
     ///
     /// # Errors
     /// There is none of that name, it is not stopped, or Kafka refuses.
-    pub async fn adopt_filters(&self, name: &str) -> Result<usize, HerderError> {
+    pub async fn adopt_filters(&self, name: &str, resnapshot: bool) -> Result<usize, HerderError> {
         let _guard = self.changing.lock().await;
         let config = self.stopped(name, "a row filter can be applied")?;
-        self.runtime.adopt_filters(&config).await.map_err(|fault| match fault.code() {
-            Code::FilterChanged => HerderError::BadRequest(fault.to_string()),
-            _ => HerderError::Store(fault),
+        self.runtime.adopt_filters(&config, resnapshot).await.map_err(HerderError::of)
+    }
+
+    /// Reads tables anew beside the connector's stream.
+    ///
+    /// # Errors
+    /// There is none of that name, its stream does not run, or the request cannot be carried out.
+    pub async fn start_snapshot(
+        &self,
+        name: &str,
+        request: &SnapshotRequest,
+    ) -> Result<(), HerderError> {
+        let config = self.with(name, |entry| entry.config.clone())?;
+        self.desk(name)?;
+        let tables = self.runtime.plan_snapshot(&config, request).await.map_err(HerderError::of)?;
+        self.order_snapshot(name, SnapshotAction::Start(tables)).await
+    }
+
+    /// Stops, holds or goes on with what is read beside the connector's stream.
+    ///
+    /// # Errors
+    /// There is none of that name, its stream does not run, or nothing is read.
+    pub async fn order_snapshot(
+        &self,
+        name: &str,
+        action: SnapshotAction,
+    ) -> Result<(), HerderError> {
+        self.desk(name)?.give(action).await.map_err(HerderError::of)
+    }
+
+    /// The last snapshot beside the connector's stream; `None`: there was none since its task
+    /// began.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn chunk_progress(&self, name: &str) -> Result<Option<ChunkProgress>, HerderError> {
+        self.with(name, |entry| match &entry.task {
+            Slot::Task(task) => task.chunk_progress(),
+            Slot::Empty | Slot::Refused(_) => None,
+        })
+    }
+
+    /// Where orders for the connector's source are given.
+    fn desk(&self, name: &str) -> Result<OrderDesk, HerderError> {
+        let desk = self.with(name, |entry| match &entry.task {
+            Slot::Task(task) if matches!(task.state(), TaskState::Running { .. }) => {
+                Some(task.desk())
+            }
+            Slot::Task(_) | Slot::Empty | Slot::Refused(_) => None,
+        })?;
+        desk.ok_or_else(|| {
+            HerderError::Conflict(Code::SnapshotConflict.fault(
+                "the connector's task does not run; tables are read beside its running stream",
+            ))
         })
     }
 

@@ -112,12 +112,12 @@ impl<L: TransactionLog> Boundaries<L> {
     /// producer; what is open is not committed.
     pub(super) fn take(&mut self, staged: Staged, now: Instant) -> Result<Option<Batch>, Fault> {
         let spare = match staged {
-            Staged::Records { batch, offset, complete } => {
-                if complete && self.is_idle() && batch.is_empty() {
+            Staged::Records { batch, states, offset, complete } => {
+                if complete && self.is_idle() && batch.is_empty() && states.is_empty() {
                     self.log.already_visible(&batch);
                     self.marker = Some(offset);
                 } else {
-                    self.records(&batch, offset, complete, now)?;
+                    self.records((&batch, &states), offset, complete, now)?;
                 }
                 Some(batch)
             }
@@ -201,7 +201,7 @@ impl<L: TransactionLog> Boundaries<L> {
 
     fn records(
         &mut self,
-        batch: &Batch,
+        (batch, states): (&Batch, &[TableState]),
         offset: OffsetRecord,
         complete: bool,
         now: Instant,
@@ -220,6 +220,7 @@ impl<L: TransactionLog> Boundaries<L> {
             }
         };
         self.log.produce(batch)?;
+        self.log.produce_states(states)?;
         let open = Open { since, bytes: before + batch.byte_len(), offset };
         self.state = if complete { State::Whole(open) } else { State::Part(open) };
         Ok(())

@@ -49,6 +49,8 @@ pub enum Staged {
     Records {
         /// The finished records.
         batch: Batch,
+        /// States that hold once the records are out: written in their Kafka transaction.
+        states: Vec<TableState>,
         /// If `complete`, the position after the batch; else how far inside the transaction it
         /// reaches.
         offset: OffsetRecord,
@@ -87,8 +89,7 @@ impl Staged {
     /// The bytes for which it counts in the queue.
     pub fn weight(&self) -> usize {
         let content = match self {
-            Self::Records { batch, .. } => batch_weight(batch),
-            Self::Control { batch, states, .. } => {
+            Self::Records { batch, states, .. } | Self::Control { batch, states, .. } => {
                 let states: usize = states
                     .iter()
                     .map(|state| state.key.len() + state.value.as_ref().map_or(0, Vec::len))
@@ -300,7 +301,8 @@ mod tests {
     fn records(bytes: usize) -> Staged {
         let mut batch = Batch::new();
         batch.append(&vec![b'x'; bytes]);
-        Staged::Records { batch, offset: OffsetRecord(Arc::from(&b"o"[..])), complete: true }
+        let offset = OffsetRecord(Arc::from(&b"o"[..]));
+        Staged::Records { batch, states: Vec::new(), offset, complete: true }
     }
 
     #[track_caller]

@@ -94,6 +94,7 @@ metrics! {
     QUEUE_LIMIT "debezium_metrics_MaxQueueSizeInBytes" Gauge, "bytes", ["connector", "task", "plugin", "name", "context"], "What the queue between reader and publisher may hold.";
     QUEUE_BYTES "debezium_metrics_CurrentQueueSizeInBytes" Gauge, "bytes", ["connector", "task", "plugin", "name", "context"], "What it holds, what is being published included.";
     SNAPSHOT_RUNNING "debezium_metrics_SnapshotRunning" Gauge, "", ["connector", "task", "plugin", "name", "context"], "Whether a snapshot is being taken.";
+    SNAPSHOT_PAUSED "debezium_metrics_SnapshotPaused" Gauge, "", ["connector", "task", "plugin", "name", "context"], "Whether a snapshot beside the stream is held.";
     SNAPSHOT_COMPLETED "debezium_metrics_SnapshotCompleted" Gauge, "", ["connector", "task", "plugin", "name", "context"], "Whether this task has completed one.";
     SNAPSHOT_ABORTED "debezium_metrics_SnapshotAborted" Gauge, "", ["connector", "task", "plugin", "name", "context"], "Whether this task's last one was broken off.";
     SNAPSHOT_SECONDS "debezium_metrics_SnapshotDurationInSeconds" Gauge, "s", ["connector", "task", "plugin", "name", "context"], "How long the last one took, or has taken so far.";

@@ -32,6 +32,8 @@ pub use observer::{Observer, WorkerMetrics};
 pub use process::add_process;
 pub use publisher::{PublisherMetrics, TopicMetrics};
 pub use registry::{RegistryMetrics, RegistryOutcome};
-pub use source::{Reading, SnapshotMetrics, SourceMetrics};
+pub use source::{
+    ChunkMetrics, ChunkProgress, Reading, SnapshotMetrics, SourceMetrics, TableProgress,
+};
 pub use stage::{StageMetrics, TableMetrics};
 pub use task::{TaskIdentity, TaskMetrics, TaskRegistration};

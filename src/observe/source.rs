@@ -25,6 +25,8 @@ pub struct SourceMetrics {
     probed: Gauge,
     /// The snapshot.
     pub snapshot: SnapshotMetrics,
+    /// The snapshot beside the stream.
+    pub incremental: ChunkMetrics,
 }
 
 impl SourceMetrics {
@@ -72,6 +74,7 @@ pub(super) struct Progress {
     pub(super) tables: u64,
     pub(super) remaining: u64,
     pub(super) rows: BTreeMap<String, Arc<Gauge>>,
+    pub(super) paused: bool,
 }
 
 impl SnapshotMetrics {
@@ -85,6 +88,18 @@ impl SnapshotMetrics {
         let mut progress = self.locked();
         progress.tables = tables as u64;
         progress.remaining = progress.tables;
+    }
+
+    /// It is known how many tables it reads, and how many of them are still to be read.
+    pub fn set_counts(&self, tables: usize, remaining: usize) {
+        let mut progress = self.locked();
+        progress.tables = tables as u64;
+        progress.remaining = remaining as u64;
+    }
+
+    /// It is held, or goes on.
+    pub fn set_paused(&self, paused: bool) {
+        self.locked().paused = paused;
     }
 
     /// A table begins; its rows are to be counted in the answer.
@@ -102,6 +117,7 @@ impl SnapshotMetrics {
     pub fn end(&self, is_complete: bool, now_micros: i64) {
         let mut progress = self.locked();
         progress.ended = Some(now_micros);
+        progress.paused = false;
         progress.completed = is_complete;
     }
 
@@ -110,6 +126,76 @@ impl SnapshotMetrics {
     }
 
     fn locked(&self) -> MutexGuard<'_, Progress> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is known of a snapshot beside the stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChunkProgress {
+    /// Its name.
+    pub id: String,
+    /// It is held.
+    pub paused: bool,
+    /// Why nothing is read at the moment, if nothing is.
+    pub waiting: Option<String>,
+    /// Its tables, in the order of reading.
+    pub tables: Vec<TableProgress>,
+}
+
+/// How far a table is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableProgress {
+    /// Its name.
+    pub table: String,
+    /// `waiting`, `running`, `completed`, `stopped` or `failed`.
+    pub state: &'static str,
+    /// Only rows of which this is true.
+    pub condition: Option<String>,
+    /// Rows that were published.
+    pub rows: u64,
+    /// Rows that were looked at.
+    pub scanned: u64,
+    /// How many there are, about.
+    pub estimate: Option<u64>,
+    /// Chunks that were published.
+    pub chunks: u64,
+    /// How long it will take, about.
+    pub seconds_left: Option<u64>,
+    /// Why it failed.
+    pub fault: Option<String>,
+}
+
+impl TableProgress {
+    /// Whether it is still to be read.
+    pub fn is_open(&self) -> bool {
+        matches!(self.state, "waiting" | "running")
+    }
+}
+
+/// The progress of the last snapshot beside the stream.
+#[derive(Debug, Default)]
+pub struct ChunkMetrics(Mutex<Option<ChunkProgress>>);
+
+impl ChunkMetrics {
+    /// A new one begins; what an earlier one said is forgotten.
+    pub fn begin(&self, id: &str) {
+        *self.locked() = Some(ChunkProgress { id: id.to_owned(), ..ChunkProgress::default() });
+    }
+
+    /// Changes what is known of it, if there is one.
+    pub fn update(&self, change: impl FnOnce(&mut ChunkProgress)) {
+        if let Some(progress) = self.locked().as_mut() {
+            change(progress);
+        }
+    }
+
+    /// What is known; `None`: there was none since the task began.
+    pub fn progress(&self) -> Option<ChunkProgress> {
+        self.locked().clone()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Option<ChunkProgress>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -207,6 +207,7 @@ impl TaskMetrics {
         out.add(&m::SNAPSHOT_RUNNING, &labels, flag(began.is_some() && ended.is_none()));
         out.add(&m::SNAPSHOT_COMPLETED, &labels, flag(progress.completed));
         out.add(&m::SNAPSHOT_ABORTED, &labels, flag(ended.is_some() && !progress.completed));
+        out.add(&m::SNAPSHOT_PAUSED, &labels, flag(progress.paused));
         let micros = began.map_or(0, |began| (ended.unwrap_or(now_micros) - began).max(0));
         out.add(&m::SNAPSHOT_SECONDS, &labels, micros as f64 / 1e6);
         out.add_count(&m::SNAPSHOT_TABLES, &labels, progress.tables);

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::Identity;
 use crate::config::ConnectorConfig;
 use crate::herder::{ConnectorInfo, ConnectorStatus, HerderError};
+use crate::observe::{ChunkProgress, TableProgress};
 use crate::worker::TaskState;
 
 /// An error as Connect shows it: `{"error_code", "message"}`.
@@ -32,8 +33,10 @@ impl From<HerderError> for ApiError {
     fn from(error: HerderError) -> Self {
         let status = match &error {
             HerderError::NotFound(_) | HerderError::TaskNotFound(..) => StatusCode::NOT_FOUND,
-            HerderError::Exists(_) => StatusCode::CONFLICT,
-            HerderError::BadRequest(_) | HerderError::Invalid(_) => StatusCode::BAD_REQUEST,
+            HerderError::Exists(_) | HerderError::Conflict(_) => StatusCode::CONFLICT,
+            HerderError::BadRequest(_) | HerderError::Invalid(_) | HerderError::Refused(_) => {
+                StatusCode::BAD_REQUEST
+            }
             HerderError::Store(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, error.to_string())
@@ -92,6 +95,44 @@ pub(super) fn task(id: u32, one: &TaskState, identity: &Identity) -> Value {
         body.insert("waiting".to_owned(), json!(fault.to_string()));
     }
     Value::Object(body)
+}
+
+/// A snapshot beside the stream, and how far it is.
+pub(super) fn snapshot(name: &str, progress: Option<&ChunkProgress>) -> Value {
+    let Some(progress) = progress else { return json!({ "name": name, "snapshot": null }) };
+    let is_open = progress.tables.iter().any(TableProgress::is_open);
+    let state = match (is_open, progress.paused) {
+        (true, true) => "PAUSED",
+        (true, false) => "RUNNING",
+        (false, _) if progress.tables.iter().all(|one| one.state == "completed") => "COMPLETED",
+        (false, _) => "STOPPED",
+    };
+    let tables: Vec<_> = progress
+        .tables
+        .iter()
+        .map(|one| {
+            json!({
+                "data-collection": one.table,
+                "state": one.state.to_ascii_uppercase(),
+                "filter": one.condition,
+                "rows": one.rows,
+                "rows_scanned": one.scanned,
+                "rows_estimated": one.estimate,
+                "chunks": one.chunks,
+                "seconds_left": one.seconds_left,
+                "trace": one.fault,
+            })
+        })
+        .collect();
+    json!({
+        "name": name,
+        "snapshot": {
+            "id": progress.id,
+            "state": state,
+            "waiting": progress.waiting.as_ref().filter(|_| is_open),
+            "tables": tables,
+        },
+    })
 }
 
 fn state(identity: &Identity, word: &str, trace: Option<String>) -> Map<String, Value> {

@@ -9,6 +9,7 @@ use super::content::Content;
 use super::{Api, ApiError, answers, body};
 use crate::config::TopicTracking;
 use crate::herder::HerderError;
+use crate::sources::SnapshotAction;
 use crate::worker::Target;
 
 type Answer = Result<Response, ApiError>;
@@ -187,10 +188,54 @@ pub(super) async fn apply_filters(
     Path(name): Path<String>,
     Content(bytes): Content,
 ) -> Answer {
-    body::applies_filters(&bytes)?;
-    let tables = api.herder.adopt_filters(&name).await?;
+    let resnapshot = body::applies_filters(&bytes)?;
+    let tables = api.herder.adopt_filters(&name, resnapshot).await?;
     let message = format!("The row filters of {tables} table(s) were applied");
     Ok(answers::json(StatusCode::OK, &json!({ "message": message, "tables": tables })))
+}
+
+/// `GET /connectors/{name}/snapshots`.
+pub(super) async fn snapshots(State(api): State<Api>, Path(name): Path<String>) -> Answer {
+    let progress = api.herder.chunk_progress(&name)?;
+    Ok(answers::json(StatusCode::OK, &answers::snapshot(&name, progress.as_ref())))
+}
+
+/// `POST /connectors/{name}/snapshots`: reads tables anew beside the stream.
+pub(super) async fn start_snapshot(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    Content(bytes): Content,
+) -> Answer {
+    let request = body::starts_snapshot(&bytes)?;
+    api.herder.start_snapshot(&name, &request).await?;
+    accepted(&api, &name)
+}
+
+/// `PUT /connectors/{name}/snapshots/stop`: of some tables, or of all.
+pub(super) async fn stop_snapshot(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    Content(bytes): Content,
+) -> Answer {
+    api.herder.order_snapshot(&name, body::stops_snapshot(&bytes)?).await?;
+    accepted(&api, &name)
+}
+
+/// `PUT /connectors/{name}/snapshots/pause`.
+pub(super) async fn pause_snapshot(State(api): State<Api>, Path(name): Path<String>) -> Answer {
+    api.herder.order_snapshot(&name, SnapshotAction::Pause).await?;
+    accepted(&api, &name)
+}
+
+/// `PUT /connectors/{name}/snapshots/resume`.
+pub(super) async fn resume_snapshot(State(api): State<Api>, Path(name): Path<String>) -> Answer {
+    api.herder.order_snapshot(&name, SnapshotAction::Resume).await?;
+    accepted(&api, &name)
+}
+
+fn accepted(api: &Api, name: &str) -> Answer {
+    let progress = api.herder.chunk_progress(name)?;
+    Ok(answers::json(StatusCode::ACCEPTED, &answers::snapshot(name, progress.as_ref())))
 }
 
 /// `GET /connectors/{name}/topics`.

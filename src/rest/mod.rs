@@ -78,7 +78,7 @@ const PUT: &str = "PUT,OPTIONS";
 const POST: &str = "POST,OPTIONS";
 
 /// Every path with its methods.
-fn resources() -> [(&'static str, &'static str, MethodRouter<Api>); 22] {
+fn resources() -> [(&'static str, &'static str, MethodRouter<Api>); 26] {
     let config =
         get(connectors::config).put(connectors::put_config).patch(connectors::patch_config);
     let offsets =
@@ -99,6 +99,14 @@ fn resources() -> [(&'static str, &'static str, MethodRouter<Api>); 22] {
         ("/connectors/{name}/restart", POST, post(connectors::restart)),
         ("/connectors/{name}/offsets", "GET,HEAD,PATCH,DELETE,OPTIONS", offsets),
         ("/connectors/{name}/row-filters", PUT, put(connectors::apply_filters)),
+        (
+            "/connectors/{name}/snapshots",
+            "GET,HEAD,POST,OPTIONS",
+            get(connectors::snapshots).post(connectors::start_snapshot),
+        ),
+        ("/connectors/{name}/snapshots/pause", PUT, put(connectors::pause_snapshot)),
+        ("/connectors/{name}/snapshots/resume", PUT, put(connectors::resume_snapshot)),
+        ("/connectors/{name}/snapshots/stop", PUT, put(connectors::stop_snapshot)),
         ("/connectors/{name}/topics", GET, get(connectors::topics)),
         ("/connectors/{name}/topics/reset", PUT, put(connectors::reset_topics)),
         ("/connectors/{name}/tasks", GET, get(connectors::tasks)),

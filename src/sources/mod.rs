@@ -1,6 +1,7 @@
 //! Sources: one folder per database. Siblings never import each other.
 
 pub mod postgres;
+mod snapshots;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,8 @@ use crate::error::{Code, Fault};
 use crate::observe::{Group, SourceMetrics};
 use crate::plan::{PlanSettings, SourceBlock};
 use crate::stage::{OffsetRecord, Services, Stage, TableState};
+
+pub use snapshots::{Order, OrderDesk, Orders, SnapshotAction, SnapshotRequest, SnapshotTable};
 
 /// A source's settings.
 #[derive(Clone, Debug)]
@@ -68,6 +71,8 @@ pub struct Start {
     pub stop: watch::Receiver<bool>,
     /// Where it shows what it does.
     pub metrics: Arc<SourceMetrics>,
+    /// What it is told while it runs.
+    pub orders: Orders,
 }
 
 /// A look at the changes as they come, which leaves nothing behind.
@@ -95,12 +100,30 @@ impl SourceSettings {
     }
 
     /// The states of those tables, remade, whose row filter is another one than the configured.
+    /// With `resnapshot` there is one more, if there is any: what is to be read beside the stream.
     ///
     /// # Errors
-    /// A state cannot be understood.
-    pub fn adopt_filters(&self, states: &[TableState]) -> Result<Vec<TableState>, Fault> {
+    /// A state cannot be understood, or the filters cannot be applied so.
+    pub fn adopt_filters(
+        &self,
+        states: &[TableState],
+        resnapshot: bool,
+    ) -> Result<Vec<TableState>, Fault> {
         match self {
-            Self::Postgres(settings) => postgres::adopt_filters(settings, states),
+            Self::Postgres(settings) => postgres::adopt_filters(settings, states, resnapshot),
+        }
+    }
+
+    /// The tables that a request for a snapshot beside the stream means.
+    ///
+    /// # Errors
+    /// It names what is not captured or cannot be read, or the source cannot be asked.
+    pub async fn plan_snapshot(
+        &self,
+        request: &SnapshotRequest,
+    ) -> Result<Vec<SnapshotTable>, Fault> {
+        match self {
+            Self::Postgres(settings) => Box::pin(postgres::plan_snapshot(settings, request)).await,
         }
     }
 

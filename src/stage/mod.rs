@@ -117,6 +117,10 @@ pub struct Stage<S> {
     complete: Marks,
     /// The position after the last complete transaction, if it was not handed over yet.
     reached: Option<OffsetRecord>,
+    /// States that go out with the records of the open transaction.
+    joining: Vec<TableState>,
+    /// States that go out with the complete records.
+    accompanying: Vec<TableState>,
     /// Control records of the open transaction.
     control: Control,
     open: OpenTransaction,
@@ -168,6 +172,8 @@ impl<S: Services> Stage<S> {
             batch: Batch::new(),
             complete: Marks::default(),
             reached: None,
+            joining: Vec::new(),
+            accompanying: Vec::new(),
             control: Control::default(),
             open: OpenTransaction::Staged,
             counts: OpenCounts::default(),
@@ -371,6 +377,12 @@ impl<S: Services> Stage<S> {
         self.control.states.push(state);
     }
 
+    /// Keeps a state in the same Kafka transaction as the records of the transaction that is ended
+    /// next: the two become visible together or not at all.
+    pub fn accompany(&mut self, state: TableState) {
+        self.joining.push(state);
+    }
+
     /// What is counted.
     pub fn metrics(&self) -> Arc<StageMetrics> {
         Arc::clone(&self.settings.metrics)
@@ -446,7 +458,8 @@ impl<S: Services> Stage<S> {
         let spare = self.queue.batch();
         let batch = std::mem::replace(&mut self.batch, spare);
         self.complete = Marks::default();
-        self.send(Staged::Records { batch, offset: inside, complete: false }).await
+        let item = Staged::Records { batch, states: Vec::new(), offset: inside, complete: false };
+        self.send(item).await
     }
 
     /// Ends the open transaction; `end` is the position after it, `before` the one before it with
@@ -472,6 +485,7 @@ impl<S: Services> Stage<S> {
         let spilled = self.open == OpenTransaction::Spilled;
         self.open = OpenTransaction::Staged;
         self.complete = self.batch.marks();
+        self.accompanying.append(&mut self.joining);
         self.reached = Some(end);
         if spilled {
             // the publisher must learn that the transaction it holds open is complete
@@ -517,14 +531,15 @@ impl<S: Services> Stage<S> {
         let Some(offset) = self.reached.take() else {
             return Ok(());
         };
-        if self.complete.records() == 0 && !even_if_empty {
+        let states = std::mem::take(&mut self.accompanying);
+        if self.complete.records() == 0 && states.is_empty() && !even_if_empty {
             return self.send(Staged::Marker { offset }).await;
         }
         let spare = self.queue.batch();
         let rest = self.batch.split_off(self.complete, spare);
         let batch = std::mem::replace(&mut self.batch, rest);
         self.complete = Marks::default();
-        self.send(Staged::Records { batch, offset, complete: true }).await
+        self.send(Staged::Records { batch, states, offset, complete: true }).await
     }
 
     async fn send_control(&mut self, offset: &OffsetRecord) -> Result<(), Fault> {
@@ -558,6 +573,7 @@ impl<S: Services> Stage<S> {
         self.batch.truncate(self.complete);
         self.counts = OpenCounts::default();
         self.control = Control::default();
+        self.joining.clear();
         self.ledger.forget();
         self.hand_over().await?;
         self.send(Staged::Fault(fault)).await

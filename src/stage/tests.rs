@@ -123,7 +123,7 @@ impl Bench {
         let mut words = Vec::new();
         while let Received::Staged(item) = self.queue.recv_timeout(Duration::ZERO) {
             words.push(match item {
-                Staged::Records { batch, offset, complete } => {
+                Staged::Records { batch, offset, complete, .. } => {
                     let keys: Vec<_> = batch
                         .records()
                         .iter()
@@ -500,4 +500,31 @@ async fn a_heartbeat_carries_the_offset_behind_what_is_complete() {
     assert_eq!(batch.bytes(header.name), b"__tidegate.position");
     assert_eq!(batch.bytes(header.value.unwrap()), b"0/5");
     assert_eq!(bench.stage.services.asked, ["p.public.t", "__debezium-heartbeat.p"]);
+}
+
+#[tokio::test]
+async fn a_state_goes_out_with_the_records_of_its_transaction_and_not_before() {
+    let mut bench = open(100_000, CleanupPolicy::Delete).await.unwrap();
+    bench.insert("1", "a").await.unwrap();
+    bench.stage.accompany(TableState { key: "k".to_owned(), value: None });
+    bench.stage.hand_over().await.unwrap();
+    assert_eq!(bench.staged(), Vec::<String>::new());
+    bench.commit("10").await;
+    bench.stage.hand_over().await.unwrap();
+    let mut found = Vec::new();
+    while let Received::Staged(Staged::Records { batch, states, .. }) =
+        bench.queue.recv_timeout(Duration::ZERO)
+    {
+        found.push((batch.records().len(), states.len()));
+    }
+    assert_eq!(found, [(1, 1)]);
+    // also without a record
+    bench.stage.accompany(TableState { key: "k".to_owned(), value: None });
+    bench.commit("11").await;
+    bench.stage.hand_over().await.unwrap();
+    let Received::Staged(Staged::Records { states, .. }) = bench.queue.recv_timeout(Duration::ZERO)
+    else {
+        panic!("no records");
+    };
+    assert_eq!(states.len(), 1);
 }

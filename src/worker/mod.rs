@@ -14,6 +14,8 @@ mod task;
 mod trial;
 
 pub use crate::kafka::WrittenTopics;
+pub use crate::observe::ChunkProgress;
+pub use crate::sources::{OrderDesk, SnapshotAction, SnapshotRequest, SnapshotTable};
 pub use lifecycle::{Backoff, Target, TaskState};
 pub use runtime::{BoxFuture, Finding, Runtime, Worker};
 pub use task::{TaskControl, TaskHandle};

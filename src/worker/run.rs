@@ -127,7 +127,7 @@ async fn attempt(
     (task, written): (&TaskRegistration, &WrittenTopics),
 ) -> Result<(), Fault> {
     let parts = tokio::select! {
-        parts = Parts::build(connector, &task.metrics, written) => {
+        parts = Parts::build(connector, &task.metrics, (written, &control.orders)) => {
             parts.inspect_err(|_| task.worker().tasks_refused.add(1))?
         }
         () = not_started(&mut control.target) => return Ok(()),
@@ -154,7 +154,7 @@ impl Parts {
     async fn build(
         connector: &TypedConnector,
         metrics: &TaskMetrics,
-        written: &WrittenTopics,
+        (written, orders): (&WrittenTopics, &sources::Orders),
     ) -> Result<Self, Fault> {
         let registries = Registries::new(&connector.key, &connector.value, &metrics.registry)?;
         let topics = Arc::new(Topics::connect(&connector.kafka).await?);
@@ -175,6 +175,7 @@ impl Parts {
             heartbeats: connector.heartbeats.clone(),
             stop: stop_receiver,
             metrics: Arc::clone(&metrics.source),
+            orders: Arc::clone(orders),
         };
         Ok(Self { publisher, stage, start, stop, registries })
     }

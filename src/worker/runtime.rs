@@ -21,6 +21,7 @@ use crate::error::{Code, Fault};
 use crate::kafka::offsets;
 use crate::kafka::{ClientKind, ClientProperties, Topics, WrittenTopics, cluster_id};
 use crate::observe::{Observer, TaskIdentity};
+use crate::sources::{SnapshotRequest, SnapshotTable};
 
 /// A future that a [`Runtime`] gives back.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -52,11 +53,20 @@ pub trait Runtime: Send + Sync + std::fmt::Debug + 'static {
     ) -> BoxFuture<'a, Result<(), Fault>>;
 
     /// Takes the configured row filters for those by which the connector's tables are published
-    /// from its offset on. Answers how many tables have another one now.
+    /// from its offset on. Answers how many tables have another one now. With `resnapshot`, rows
+    /// on which the filters differ are looked for when it runs.
     fn adopt_filters<'a>(
         &'a self,
         config: &'a ConnectorConfig,
+        resnapshot: bool,
     ) -> BoxFuture<'a, Result<usize, Fault>>;
+
+    /// The tables that a request for a snapshot beside the stream means.
+    fn plan_snapshot<'a>(
+        &'a self,
+        config: &'a ConnectorConfig,
+        request: &'a SnapshotRequest,
+    ) -> BoxFuture<'a, Result<Vec<SnapshotTable>, Fault>>;
 
     /// Starts the connector's task, which notes the topics to which it has written.
     ///
@@ -260,11 +270,23 @@ impl Runtime for Worker {
     fn adopt_filters<'a>(
         &'a self,
         config: &'a ConnectorConfig,
+        resnapshot: bool,
     ) -> BoxFuture<'a, Result<usize, Fault>> {
         Box::pin(async move {
             let TypedConnector { kafka, source, .. } = self.parse(config)?;
-            offsets::restate(&kafka, move |states| source.adopt_filters(states)).await
+            let rewrite = move |states: &[_]| source.adopt_filters(states, resnapshot);
+            let states = offsets::restate(&kafka, rewrite).await?;
+            // what is to be read is one of them
+            Ok(states.saturating_sub(usize::from(resnapshot)))
         })
+    }
+
+    fn plan_snapshot<'a>(
+        &'a self,
+        config: &'a ConnectorConfig,
+        request: &'a SnapshotRequest,
+    ) -> BoxFuture<'a, Result<Vec<SnapshotTable>, Fault>> {
+        Box::pin(async move { self.parse(config)?.source.plan_snapshot(request).await })
     }
 
     fn start(
@@ -288,7 +310,10 @@ impl Runtime for Worker {
         };
         let task = self.observer.register(identity);
         let connector = Arc::new(connector);
-        Ok(TaskHandle::spawn(target, move |control| run(connector, written, control, task)))
+        let shown = Arc::clone(&task.metrics.source);
+        let handle =
+            TaskHandle::spawn(target, move |control| run(connector, written, control, task));
+        Ok(handle.showing(shown))
     }
 }
 

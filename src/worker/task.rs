@@ -1,11 +1,14 @@
 //! The handle of a running task: what it is told and what it says.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::lifecycle::{Target, TaskState};
+use crate::observe::{ChunkProgress, SourceMetrics};
+use crate::sources::{OrderDesk, Orders};
 
 /// A task that runs on its own. Dropping the handle does not stop it; [`TaskHandle::stop`] does.
 #[derive(Debug)]
@@ -13,6 +16,8 @@ pub struct TaskHandle {
     target: watch::Sender<Target>,
     state: watch::Receiver<TaskState>,
     join: JoinHandle<()>,
+    desk: OrderDesk,
+    shown: Option<Arc<SourceMetrics>>,
 }
 
 /// The task's side of a handle.
@@ -22,6 +27,8 @@ pub struct TaskControl {
     pub target: watch::Receiver<Target>,
     /// Where the task says what it does.
     pub state: watch::Sender<TaskState>,
+    /// Orders for the source.
+    pub orders: Orders,
 }
 
 impl TaskHandle {
@@ -33,8 +40,26 @@ impl TaskHandle {
     {
         let (target_sender, target_receiver) = watch::channel(target);
         let (state_sender, state_receiver) = watch::channel(TaskState::Unassigned);
-        let join = tokio::spawn(run(TaskControl { target: target_receiver, state: state_sender }));
-        Self { target: target_sender, state: state_receiver, join }
+        let (desk, orders) = OrderDesk::open();
+        let control = TaskControl { target: target_receiver, state: state_sender, orders };
+        let join = tokio::spawn(run(control));
+        Self { target: target_sender, state: state_receiver, join, desk, shown: None }
+    }
+
+    /// Where its source shows what it does.
+    #[must_use]
+    pub fn showing(self, metrics: Arc<SourceMetrics>) -> Self {
+        Self { shown: Some(metrics), ..self }
+    }
+
+    /// Where orders for the source are given.
+    pub fn desk(&self) -> OrderDesk {
+        self.desk.clone()
+    }
+
+    /// The last snapshot beside the stream; `None`: there was none since the task began.
+    pub fn chunk_progress(&self) -> Option<ChunkProgress> {
+        self.shown.as_ref()?.incremental.progress()
     }
 
     /// What the task does now.

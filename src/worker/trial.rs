@@ -15,7 +15,7 @@ use crate::kafka::{
     CleanupPolicy, OffsetRecord, Received, Receiver, Staged, TopicFacts, TopicList, channel,
 };
 use crate::record::Batch;
-use crate::sources::{Start, Trial};
+use crate::sources::{OrderDesk, Start, Trial};
 use crate::stage::{Services, Side, Stage, StageSettings};
 
 /// How long the reader waits for the next item at once; it only bounds the wait.
@@ -66,6 +66,7 @@ pub(super) async fn try_out(
         // they would be written, and their query would change the database
         heartbeats: None,
         metrics: Arc::default(),
+        orders: OrderDesk::open().1,
     };
     let json = Converter::Json { schemas: false, decimals: DecimalFormat::Numeric };
     let settings = StageSettings {
@@ -120,7 +121,7 @@ impl<R: FnMut(&TriedRecord<'_>) -> bool> Shower<R> {
                 Received::Closed => return,
             };
             let offset = match staged {
-                Staged::Records { batch, offset, complete } => {
+                Staged::Records { batch, offset, complete, .. } => {
                     self.show(&batch, &mut topics);
                     complete.then_some(offset)
                 }

@@ -9,7 +9,10 @@ use tidegate::error::{Code, Fault};
 use tidegate::herder::{Standalone, Store};
 use tidegate::observe::{Level, Loggers, Observer};
 use tidegate::rest::{Api, Identity, router};
-use tidegate::worker::{BoxFuture, Runtime, Target, TaskHandle, TaskState, WrittenTopics};
+use tidegate::worker::{
+    BoxFuture, Runtime, SnapshotRequest, SnapshotTable, Target, TaskHandle, TaskState,
+    WrittenTopics,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -65,8 +68,27 @@ impl Runtime for Idle {
         Box::pin(async { outcome })
     }
 
-    fn adopt_filters<'a>(&'a self, _: &'a ConnectorConfig) -> BoxFuture<'a, Result<usize, Fault>> {
-        Box::pin(async { Ok(1) })
+    fn adopt_filters<'a>(
+        &'a self,
+        _: &'a ConnectorConfig,
+        resnapshot: bool,
+    ) -> BoxFuture<'a, Result<usize, Fault>> {
+        Box::pin(async move { Ok(1 + usize::from(resnapshot)) })
+    }
+
+    fn plan_snapshot<'a>(
+        &'a self,
+        _: &'a ConnectorConfig,
+        request: &'a SnapshotRequest,
+    ) -> BoxFuture<'a, Result<Vec<SnapshotTable>, Fault>> {
+        Box::pin(async move {
+            if !request.collections.iter().any(|pattern| pattern.is_match("public.t")) {
+                return Err(Code::TableMissing.fault("no such table"));
+            }
+            let condition = request.conditions.first().map(|(_, text)| text.clone());
+            let (namespace, name) = ("public".to_owned(), "t".to_owned());
+            Ok(vec![SnapshotTable { namespace, name, condition, estimate: None }])
+        })
     }
 
     fn start(
@@ -248,7 +270,7 @@ async fn a_connector_lives_through_connects_paths_with_connects_codes() {
     assert_eq!(server.send("PUT", &filters, json, from_now).await.status, 400);
     assert_eq!(server.send("PUT", &format!("{path}/stop"), "", "").await.status, 204);
     assert_eq!(server.send("PUT", &filters, json, from_now).await.json()["tables"], json!(1));
-    for body in ["{}", r#"{"mode": "resnapshot"}"#, r#"{"mode": "from_now", "x": 1}"#] {
+    for body in ["{}", r#"{"mode": "all"}"#, r#"{"mode": "from_now", "x": 1}"#] {
         assert_eq!(server.send("PUT", &filters, json, body).await.status, 400, "{body}");
     }
     assert_eq!(server.send("DELETE", &offsets, "", "").await.status, 200);

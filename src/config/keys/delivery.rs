@@ -182,17 +182,12 @@ keys! {
         "signal.kafka.bootstrap.servers" String () "matters only with the signal channel kafka";
         "signal.kafka.poll.timeout.ms" Int ("100") "matters only with the signal channel kafka";
         "signal.consumer.<property>" String () "matters only with the signal channel kafka";
-        "incremental.snapshot.chunk.size" Int ("1024") "matters only with signals" Rule::AtLeast(1);
-        "incremental.snapshot.watermarking.strategy" String ("INSERT_INSERT")
-            "matters only with signals"
-            Rule::OneOf(&[Choice::of("INSERT_INSERT"), Choice::of("INSERT_DELETE")]);
-        "incremental.snapshot.allow.schema.changes" Boolean ("false") "matters only with signals";
+        "read.only" Boolean ("false") "nothing is written to the source in any case";
         "notification.sink.topic.name" String ()
             "matters only with notification.enabled.channels, which is refused";
     }
     refused {
         "signal.data.collection" List () "signals are not built yet";
-        "read.only" Boolean ("false") "signals and incremental snapshots are not built yet";
         "notification.enabled.channels" List () "notifications are not built yet";
     }
 }

@@ -111,7 +111,7 @@ impl Bench {
 
     /// One word each: `3` a record in a transaction of its own with that offset, `4,5` two records,
     /// `6+` a part of a large transaction, `m7` a marker, `c8` a control record, `f9` a flush,
-    /// `f` one without offset, `!` a fault, `~50` milliseconds pass, `.` the queue is empty.
+    /// `f` one without offset, `s9` a record whose state goes with it, `s` a state without records, `!` a fault, `~50` milliseconds pass, `.` the queue is empty.
     fn word(&mut self, word: &str) {
         let (head, rest) = word.split_at(1);
         match head {
@@ -126,6 +126,12 @@ impl Bench {
                 let offset = (!rest.is_empty()).then(|| offset(rest));
                 self.take(Staged::Flush { offset, done });
             }
+            "s" => self.take(Staged::Records {
+                batch: batch(rest.parse().ok()),
+                states: vec![TableState { key: "t".into(), value: None }],
+                offset: offset(&format!("s{rest}")),
+                complete: true,
+            }),
             "!" => self.take(Staged::Fault(Code::ValueMalformed.fault("poison"))),
             "~" => self.now += Duration::from_millis(rest.parse().unwrap()),
             "." if self.outcome.is_ok() => self.outcome = self.boundaries.rest(self.now),
@@ -140,7 +146,7 @@ impl Bench {
                     batch(numbers.split(',').map(|number| number.parse().unwrap()))
                 };
                 let offset = offset(&format!("{last}{}", if complete { "" } else { "+" }));
-                self.take(Staged::Records { batch: records, offset, complete });
+                self.take(Staged::Records { batch: records, states: Vec::new(), offset, complete });
             }
         }
     }
@@ -172,6 +178,12 @@ fn whole_transactions_share_a_kafka_transaction_until_the_queue_is_empty() {
 fn a_kafka_transaction_does_not_linger_and_does_not_grow() {
     check("1 ~99 2 ~1 3 4", "[1 2 3 @3]");
     check("1,2,3,4,5 6,7,8,9,10 11", "[1 2 3 4 5 6 7 8 9 10 @10]");
+}
+
+#[test]
+fn a_state_that_goes_with_records_is_in_their_kafka_transaction() {
+    check("1 s2 3 .", "[1 2 t= 3 @3]");
+    check("1 . s .", "[1 @1][t= @s]");
 }
 
 #[test]

@@ -25,6 +25,7 @@ use super::ddl;
 use super::decode::Decoder;
 use super::frames::frame_in;
 use super::heartbeat::Heart;
+use super::incremental::{Incremental, Tools, Work};
 use super::initial_snapshot::{self, SnapshotTask};
 use super::messages::{MessageFilter, Messages};
 use super::offset::{Offset, Phase};
@@ -37,13 +38,13 @@ use super::pushdown;
 use super::session::ServerVersion;
 use super::settings::SnapshotMode;
 use super::slot::{self, Standing};
-use super::status::{StatusKeeper, clock_micros};
+use super::status::{Progress, StatusKeeper, clock_micros};
 use super::tables::{DdlCapture, Origin, Tables};
 use super::wire::Lsn;
 use crate::error::{Code, Fate, Fault};
 use crate::observe::SourceMetrics;
 use crate::plan::Operation;
-use crate::sources::{Heartbeats, Start};
+use crate::sources::{Heartbeats, Orders, Start};
 use crate::stage::{OffsetRecord, Services, Stage};
 
 /// The server answers every status update; if it says nothing for so long it is gone, and the
@@ -122,6 +123,9 @@ struct Course<'a, S> {
     heartbeats: Option<Heartbeats>,
     stop: watch::Receiver<bool>,
     metrics: Arc<SourceMetrics>,
+    orders: Orders,
+    /// What is to be read beside the stream.
+    work: Work,
     /// What offsets of this course have in common.
     template: Offset,
     /// The names under which the publication's rows come.
@@ -173,7 +177,8 @@ impl<'a, S: Services> Course<'a, S> {
             ),
             publication_fingerprint: 0,
         };
-        let Start { committed, heartbeats, stop, metrics, .. } = start;
+        let work = Work::find(&start.states)?;
+        let Start { committed, heartbeats, stop, metrics, orders, .. } = start;
         let course = Self {
             settings,
             stage,
@@ -182,6 +187,8 @@ impl<'a, S: Services> Course<'a, S> {
             heartbeats,
             stop,
             metrics,
+            orders,
+            work,
             template,
             published: Vec::new(),
             generated: false,
@@ -377,6 +384,18 @@ impl<'a, S: Services> Course<'a, S> {
         Ok(())
     }
 
+    /// What is read beside the stream.
+    async fn chunks(&mut self, progress: &Progress) -> Incremental {
+        let tools = Tools {
+            settings: Arc::clone(&self.settings),
+            generated: self.generated,
+            metrics: Arc::clone(&self.metrics),
+            progress: progress.clone(),
+            stop: self.stop.clone(),
+        };
+        Incremental::begin(tools, std::mem::take(&mut self.work), &self.orders).await
+    }
+
     async fn stream(mut self, connection: Connection, offset: Offset) -> Result<Streamed, Fault> {
         let Phase::Streaming { end } = offset.phase else {
             return Err(Code::Internal.fault("only a streaming offset can be streamed from"));
@@ -401,12 +420,14 @@ impl<'a, S: Services> Course<'a, S> {
             std::mem::take(&mut self.published),
             std::mem::take(&mut self.members),
         );
+        let chunks = self.chunks(status.progress()).await;
         let mut heart = Heart::start(&self.settings, self.heartbeats.take());
         let mut probe = Probe::start(&self.settings, self.tables.sights());
         let mut heard = Instant::now();
         let mut decoder = Decoder::new();
         let mut publishing = Publishing::resume(self.stage, &mut self.tables, offset, end);
         publishing.messages = Messages::new(self.settings.messages.clone());
+        publishing.chunks = Some(Box::new(chunks));
         if let Some(end) = self.resumed_at {
             publishing.fields.commit(end);
         }
@@ -416,6 +437,7 @@ impl<'a, S: Services> Course<'a, S> {
                 () = told_to_stop(&mut self.stop) => break,
                 fault = status.broken() => return Err(fault),
                 fault = watch.changed() => return Err(fault),
+                () = publishing.chunks_call() => {}
                 () = heart.beat() => {
                     publishing.now_micros = clock_micros();
                     publishing.beat().await?;
@@ -441,6 +463,7 @@ impl<'a, S: Services> Course<'a, S> {
                 frame_in(&mut decoder, &mut publishing, status.progress(), frame).await?;
             }
             publishing.stage.hand_over().await?;
+            publishing.chunks_between().await?;
         }
         publishing.stage.hand_over().await?;
         Ok(Streamed { reader, status })

@@ -43,6 +43,8 @@ pub(super) enum SnapshotMarker {
     LastInTable,
     /// The very last row.
     Last,
+    /// A row of a chunk that was read beside the stream.
+    Incremental,
     /// Not a snapshot row.
     Streamed,
 }
@@ -58,6 +60,7 @@ impl SnapshotMarker {
             Self::Within => "true",
             Self::LastInTable => "last_in_data_collection",
             Self::Last => "last",
+            Self::Incremental => "incremental",
             Self::Streamed => "false",
         }
     }
@@ -168,6 +171,16 @@ impl EventFields {
         self.set_commit_position(position);
     }
 
+    /// A chunk is published where the stream stands, behind the transaction that ended last. Its
+    /// rows have no transaction. The next one may commit at the very place; records begin at
+    /// multiples of eight, so the byte before is a position between the two that none has.
+    pub(super) fn begin_chunk(&mut self, place: Lsn, micros: i64) {
+        self.time_micros = micros;
+        self.transaction_id = None;
+        self.origin = None;
+        self.set_commit_position(Lsn(place.0.saturating_sub(1)));
+    }
+
     /// When the snapshot's rows are read, microseconds since the epoch.
     pub(super) const fn set_time(&mut self, micros: i64) {
         self.time_micros = micros;
@@ -176,10 +189,13 @@ impl EventFields {
     /// The values for a change at this position.
     pub(super) fn values(&mut self, position: Lsn, marker: SnapshotMarker) -> Values<'_> {
         self.sequence.clear();
+        let own = (marker != SnapshotMarker::Incremental).then_some(position);
         // writing to a String cannot fail
-        match self.last_commit {
-            Some(end) => write!(self.sequence, "[\"{}\",\"{}\"]", end.0, position.0),
-            None => write!(self.sequence, "[null,\"{}\"]", position.0),
+        match (self.last_commit, own) {
+            (Some(end), Some(own)) => write!(self.sequence, "[\"{}\",\"{}\"]", end.0, own.0),
+            (None, Some(own)) => write!(self.sequence, "[null,\"{}\"]", own.0),
+            (Some(end), None) => write!(self.sequence, "[\"{}\",null]", end.0),
+            (None, None) => write!(self.sequence, "[null,null]"),
         }
         .unwrap_or_default();
         let mut values = [Scalar::Null; EVENT_FIELDS];
@@ -187,7 +203,9 @@ impl EventFields {
         values[SNAPSHOT] = Scalar::Text(marker.as_str());
         values[SEQUENCE] = Scalar::Text(&self.sequence);
         values[TRANSACTION_ID] = self.transaction_id.map_or(Scalar::Null, Scalar::Int);
-        values[POSITION] = Scalar::Int(position.0.cast_signed());
+        if let Some(own) = own {
+            values[POSITION] = Scalar::Int(own.0.cast_signed());
+        }
         if let Some((name, commit)) = &self.origin {
             values[ORIGIN] = Scalar::Text(name);
             values[ORIGIN_POSITION] = Scalar::Int(commit.0.cast_signed());

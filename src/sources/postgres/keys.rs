@@ -273,8 +273,17 @@ keys! {
         SNAPSHOT_INCLUDE "snapshot.include.collection.list" List () Medium
             "Regular expressions for those captured tables that a snapshot reads, as schema.table; without it all."
             Rule::Patterns;
+        CHUNK_SIZE "incremental.snapshot.chunk.size" Int ("1024") Medium
+            "Rows that a snapshot beside the stream reads at once; fewer where rows are large. The stream stands still while they are read."
+            Rule::AtLeast(1);
     }
-    no effect {}
+    no effect {
+        "incremental.snapshot.watermarking.strategy" String ("INSERT_INSERT")
+            "chunks are placed by what their snapshot sees; nothing is written to the source"
+            Rule::OneOf(&[Choice::of("INSERT_INSERT"), Choice::of("INSERT_DELETE")]);
+        "incremental.snapshot.allow.schema.changes" Boolean ("false")
+            "a table may be altered while it is read: chunks follow its definition";
+    }
     refused {}
 }
 
@@ -357,6 +366,7 @@ pub fn parse(values: &mut Values<'_>, connector: &str) -> Settings {
         slot_health_interval: values.millis(&SLOT_HEALTH_INTERVAL),
         slot_retained_warning: values.number(&SLOT_RETAINED_WARN),
         snapshot_include: values.patterns(&SNAPSHOT_INCLUDE),
+        chunk_rows: values.number(&CHUNK_SIZE),
         trial: None,
     }
 }

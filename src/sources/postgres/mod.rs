@@ -37,6 +37,7 @@ pub mod preflight;
 mod preview;
 pub mod snapshot;
 mod initial_snapshot;
+mod incremental;
 mod status;
 mod publication_watch;
 mod probe;
@@ -49,6 +50,7 @@ pub mod values;
 
 pub use driver::run;
 pub use event_fields::source_block;
+pub use incremental::plan as plan_snapshot;
 pub use messages::MessageFilter;
 pub use preflight::check;
 pub use preview::versions;

@@ -9,16 +9,19 @@ use std::sync::Arc;
 use super::ddl::Note;
 use super::decode::{CommitOutput, MessageOutput, Output, RowChange, Transaction, TruncateOutput};
 use super::event_fields::{EventFields, SnapshotMarker};
+use super::incremental::Incremental;
 use super::messages::Messages;
 use super::offset::{Inside, Offset, Phase};
 use super::probe::Look;
+use super::relations::RelationDescriptor;
 use super::reselect::Reread;
 use super::siblings::Siblings;
+use super::status::clock_micros;
 use super::tables::{Place, Tables};
 use super::wire::{Lsn, Xid};
 use crate::change::{ChangeKind, Event, RowImage};
 use crate::error::{Code, Fault};
-use crate::stage::{OffsetRecord, Services, Stage};
+use crate::stage::{OffsetRecord, Services, Stage, TableState};
 
 /// What is to be done with the transaction that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +44,8 @@ pub(super) struct Publishing<'a, S> {
     pub(super) fields: EventFields,
     /// What becomes of messages.
     pub(super) messages: Messages,
+    /// Snapshots beside the stream; taken out while they do something.
+    pub(super) chunks: Option<Box<Incremental>>,
     /// The clock as it was when the socket was last waited for, microseconds since the epoch.
     pub(super) now_micros: i64,
     /// Where the stream stands.
@@ -77,6 +82,7 @@ impl<'a, S: Services> Publishing<'a, S> {
             tables,
             fields: EventFields::default(),
             messages: Messages::default(),
+            chunks: None,
             now_micros: 0,
             end,
             resume: end,
@@ -99,6 +105,9 @@ impl<'a, S: Services> Publishing<'a, S> {
     pub(super) async fn take(&mut self, output: Output<'_>) -> Result<(), Fault> {
         match output {
             Output::Begin(transaction) => {
+                if self.chunks.as_ref().is_some_and(|chunks| chunks.is_awake()) {
+                    Box::pin(self.chunks_before(&transaction)).await?;
+                }
                 self.begin(&transaction);
                 Ok(())
             }
@@ -108,15 +117,130 @@ impl<'a, S: Services> Publishing<'a, S> {
             }
             Output::Row(change) => self.row(change).await,
             Output::Truncate(truncate) => self.truncate(truncate).await,
-            Output::Commit(commit) => self.commit(commit).await,
+            Output::Commit(commit) => {
+                self.commit(commit).await?;
+                self.chunks_reached(commit.end_lsn).await
+            }
             Output::Keepalive(keepalive) => {
                 self.idle_at(keepalive.wal_end);
-                Ok(())
+                self.chunks_reached(keepalive.wal_end).await
             }
             Output::Message(message) if message.transactional => self.message(&message).await,
             Output::Message(message) => self.lone_message(&message).await,
             Output::Relation { .. } | Output::RelationRepeated { .. } | Output::Ignored => Ok(()),
         }
+    }
+
+    async fn chunks_before(&mut self, transaction: &Transaction) -> Result<(), Fault> {
+        let Some(mut chunks) = self.chunks.take() else { return Ok(()) };
+        let outcome = chunks.before(transaction, self).await;
+        self.chunks = Some(chunks);
+        outcome
+    }
+
+    async fn chunks_reached(&mut self, position: Lsn) -> Result<(), Fault> {
+        let is_awake = self.chunks.as_ref().is_some_and(|chunks| chunks.is_awake());
+        if !is_awake || self.mode != Mode::Between {
+            return Ok(());
+        }
+        let Some(mut chunks) = self.chunks.take() else { return Ok(()) };
+        let outcome = Box::pin(chunks.reached(position, self)).await;
+        self.chunks = Some(chunks);
+        outcome
+    }
+
+    /// What was read has arrived in the stage: snapshots beside the stream go on, unless a
+    /// transaction is open.
+    pub(super) async fn chunks_between(&mut self) -> Result<(), Fault> {
+        if self.mode != Mode::Between {
+            return Ok(());
+        }
+        let Some(mut chunks) = self.chunks.take() else { return Ok(()) };
+        let outcome = Box::pin(chunks.between(self)).await;
+        self.chunks = Some(chunks);
+        outcome
+    }
+
+    /// Waits until snapshots beside the stream have something to do.
+    pub(super) async fn chunks_call(&mut self) {
+        match &mut self.chunks {
+            Some(chunks) => chunks.call(self.mode == Mode::Between).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Where the stream stands between two transactions.
+    pub(super) const fn position(&self) -> Lsn {
+        self.end
+    }
+
+    /// Whether Kafka holds the beginning of a transaction whose end is still to come.
+    pub(super) const fn is_half_published(&self) -> bool {
+        self.inside.is_some()
+    }
+
+    /// Whether Kafka has a transaction, or the beginning of it.
+    pub(super) fn has(&self, transaction: &Transaction) -> bool {
+        transaction.commit_lsn < self.resume
+            || self.inside.is_some_and(|inside| inside.commit >= transaction.commit_lsn)
+    }
+
+    /// The version of a table for rows that are published here.
+    ///
+    /// # Errors
+    /// The table is not captured, or the catalogue cannot be asked.
+    pub(super) async fn chunk_version(
+        &mut self,
+        descriptor: &RelationDescriptor,
+    ) -> Result<usize, Fault> {
+        let place = Place { commit: self.end, sequence: 0 };
+        self.tables.version_at(descriptor, place).await
+    }
+
+    /// Rows of a chunk follow; answers where they stand.
+    pub(super) fn begin_chunk(&mut self) -> Lsn {
+        self.now_micros = clock_micros();
+        self.fields.begin_chunk(self.end, self.now_micros);
+        self.end
+    }
+
+    /// A row of a chunk.
+    ///
+    /// # Errors
+    /// It is not on the side of its table's filter that the server says, or cannot be published.
+    pub(super) async fn chunk_row(&mut self, change: &RowChange<'_>) -> Result<(), Fault> {
+        self.tables.confirm(change)?;
+        self.write(change, 0, SnapshotMarker::Incremental).await?;
+        if self.stage.is_full() {
+            self.commit_here().await?;
+            self.now_micros = clock_micros();
+            self.fields.set_time(self.now_micros);
+        }
+        Ok(())
+    }
+
+    /// Keeps a state with the rows that were written since the last transaction.
+    ///
+    /// # Errors
+    /// The publisher has ended.
+    pub(super) async fn keep(&mut self, state: TableState) -> Result<(), Fault> {
+        self.stage.accompany(state);
+        self.commit_here().await
+    }
+
+    /// Keeps a state, and waits until it is in Kafka.
+    ///
+    /// # Errors
+    /// The publisher has ended.
+    pub(super) async fn store(&mut self, state: TableState) -> Result<(), Fault> {
+        self.stage.remember(state);
+        self.stage.store(Some(self.record(self.inside))).await
+    }
+
+    async fn commit_here(&mut self) -> Result<(), Fault> {
+        let here = self.record(self.inside);
+        self.stage.commit(here.clone(), here, None).await?;
+        self.stage.hand_over().await
     }
 
     /// Where a description that arrives now takes effect.

@@ -59,6 +59,8 @@ pub struct Settings {
     pub slot_retained_warning: u64,
     /// `snapshot.fetch.size` is accepted without effect; rows are streamed by COPY.
     pub snapshot_include: Option<Vec<Regex>>,
+    /// `incremental.snapshot.chunk.size`: about so many rows are read at once beside the stream.
+    pub chunk_rows: u64,
     /// A look at the changes that leaves nothing behind, instead of capture.
     pub trial: Option<Trial>,
 }

@@ -200,7 +200,7 @@ pub struct Visibility {
 
 impl Visibility {
     /// Reads `xmin:xmax:xip,…`; the numbers have 64 bits, the upper half counts wraparounds.
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(':');
         let mut number = || parts.next()?.parse().ok();
         let (xmin, xmax) = (number()?, number()?);
@@ -220,7 +220,7 @@ impl Visibility {
         full < self.xmin || (full < self.xmax && !self.in_progress.contains(&full))
     }
 
-    fn widen(&self, xid: u32) -> u64 {
+    pub(super) fn widen(&self, xid: u32) -> u64 {
         let epoch = self.xmax & !u64::from(u32::MAX);
         let same = epoch | u64::from(xid);
         let half = 1_u64 << 31;
@@ -265,7 +265,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TableReader<'_, S> {
 
 /// The cells of one row, and its text where escapes had to be undone.
 #[derive(Debug, Default)]
-struct RowBuffer {
+pub(super) struct RowBuffer {
     cells: Vec<Cell>,
     text: Vec<u8>,
 }
@@ -273,7 +273,11 @@ struct RowBuffer {
 impl RowBuffer {
     /// Splits a line of COPY's text form. `None`: it is not of that form, or has another number of
     /// columns.
-    fn read<'a>(&'a mut self, line: &'a [u8], columns: usize) -> Option<SnapshotRow<'a>> {
+    pub(super) fn read<'a>(
+        &'a mut self,
+        line: &'a [u8],
+        columns: usize,
+    ) -> Option<SnapshotRow<'a>> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         self.cells.clear();
         let bytes = if line.contains(&b'\\') {

@@ -22,12 +22,18 @@ use crate::stage::OffsetRecord;
 pub(super) struct Progress {
     received: Arc<AtomicU64>,
     reply: Arc<Notify>,
+    question: Arc<Notify>,
 }
 
 impl Progress {
     /// Everything up to here was received.
     pub(super) fn set_received(&self, position: Lsn) {
         self.received.fetch_max(position.0, Ordering::Relaxed);
+    }
+
+    /// The server is to say how far it has read its log.
+    pub(super) fn ask_server(&self) {
+        self.question.notify_one();
     }
 
     /// The server asked for an update.
@@ -125,6 +131,7 @@ impl Sending {
                     false
                 }
                 () = self.progress.reply.notified() => false,
+                () = self.progress.question.notified() => true,
                 () = self.leave.notified() => {
                     is_leaving = true;
                     false

@@ -5,6 +5,7 @@
 //! version that was announced before is compiled from the same facts again.
 
 mod ddl;
+mod filters;
 mod suspicion;
 
 use std::collections::HashMap;
@@ -13,16 +14,19 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+pub use self::filters::adopt_filters;
+use self::filters::{ChangedFilter, changed_filters, former_filters};
 use super::catalogue::{TableFacts, fetch_tables, fetch_types, refresh_types};
 use super::connection::{Connection, Purpose};
 use super::decode::RowChange;
+use super::incremental::{STATE_KEY, Work};
 use super::probe::Sight;
 use super::publication::Member;
 use super::pushdown;
 use super::relations::{InstalledTable, RelationDescriptor};
 use super::reselect::{Reread, question};
 use super::retype::grade;
-use super::row_filter::{BoundFilter, Pushdown, Scope, stopped};
+use super::row_filter::{BoundFilter, Pushdown, Scope, compile, stopped};
 pub(super) use super::state::Place;
 use super::state::{KnownVersion, PushedDown, TableHistory};
 use super::table_version::{ResolvedTable, best_facts, build};
@@ -59,6 +63,9 @@ pub(super) struct Tables {
     origin: Origin,
     /// By the server's number of the table.
     histories: HashMap<u32, TableHistory>,
+    /// By table, the row filter before the configured one (`None`: there was none), while rows on
+    /// which the two differ are still being looked for.
+    former_filters: HashMap<String, Option<String>>,
     types: TypeCatalogue,
     entries: Vec<Entry>,
     catalogue: Option<Connection>,
@@ -126,7 +133,7 @@ impl Tables {
     ) -> Result<Self, Fault> {
         let mut histories = HashMap::new();
         let mut sights = HashMap::new();
-        for state in states {
+        for state in states.iter().filter(|state| state.key != STATE_KEY) {
             let Some(value) = &state.value else { continue };
             let history = TableHistory::decode(value)?;
             if let Some(newest) = history.newest() {
@@ -139,6 +146,7 @@ impl Tables {
             settings,
             origin,
             histories,
+            former_filters: former_filters(&Work::find(states)?),
             types: TypeCatalogue::new(),
             entries: Vec::new(),
             catalogue: None,
@@ -322,11 +330,74 @@ impl Tables {
     ) -> Option<Result<Filtered, Fault>> {
         let text = self.settings.row_filters.of(&version.table.namespace, &version.table.name)?;
         let scope = Scope { version, facts, types: &self.types };
-        let bound = BoundFilter::bind(text, &scope);
+        let mut bound = BoundFilter::bind(text, &scope);
+        if let Some(former) = self.former_filters.get(&version.table.to_string()) {
+            let earlier = match former {
+                Some(former) => format!("({former}) OR ({text})"),
+                None => "TRUE".to_owned(),
+            };
+            bound = bound.and_then(|bound| bound.with_earlier(&earlier, &scope));
+        }
         let TableId { namespace, name } = &version.table;
         let metrics = self.metrics.table(namespace, name);
         metrics.set_filtered();
         Some(bound.map(|bound| Filtered { bound, metrics }))
+    }
+
+    /// Rows on which a table's former filter and the configured one differ are all found.
+    pub(super) fn end_refilter(&mut self, namespace: &str, name: &str) {
+        self.former_filters.remove(&format!("{namespace}.{name}"));
+        for index in 0..self.entries.len() {
+            let Some(entry) = self.entries.get(index) else { continue };
+            let TableId { namespace: own, name: own_name } = &entry.version.table;
+            if own == namespace && own_name == name {
+                let filter = self.bind(&entry.version, entry.facts.as_ref());
+                if let Some(entry) = self.entries.get_mut(index) {
+                    entry.filter = filter;
+                }
+            }
+        }
+    }
+
+    /// A predicate over a table as the catalogue describes it, as SQL.
+    ///
+    /// # Errors
+    /// It does not fit, or the catalogue cannot be asked.
+    pub(super) async fn predicate_for(
+        &mut self,
+        facts: &TableFacts,
+        generated: bool,
+        text: &str,
+    ) -> Result<String, Fault> {
+        let descriptor = facts.descriptor(generated);
+        self.fetch_types(&descriptor).await?;
+        let rules = &self.settings.key_rules;
+        let version = build(&descriptor, Some(facts), &self.types, &|_| None, 1, rules).version;
+        let scope = Scope { version: &version, facts: Some(facts), types: &self.types };
+        Ok(compile(text, &scope)?.sql)
+    }
+
+    /// The version that rows of this description have at a place between transactions.
+    ///
+    /// # Errors
+    /// The table is not captured, or the catalogue cannot be asked.
+    pub(super) async fn version_at(
+        &mut self,
+        descriptor: &RelationDescriptor,
+        place: Place,
+    ) -> Result<usize, Fault> {
+        let newest = self.entries.iter().rposition(|one| one.descriptor.oid == descriptor.oid);
+        if let Some(index) = newest
+            && self.entry(index)?.descriptor == *descriptor
+        {
+            return Ok(index);
+        }
+        let described = self.describe(descriptor, place, &|_| None).await?;
+        described.map(|table| table.index).ok_or_else(|| {
+            Code::TableMissing
+                .fault("the table is not captured")
+                .at_table(descriptor.qualified_name())
+        })
     }
 
     /// Whether a version's table has a row filter.
@@ -388,25 +459,35 @@ impl Tables {
         })
     }
 
-    /// Sees that a row which the server chose by the predicate fulfils it here.
+    /// Sees that a row which the server chose by the predicate is on that side of it here: in, or
+    /// out if it moved out.
     ///
     /// # Errors
     /// `FILTER-DISAGREEMENT`.
     pub(super) fn confirm(&self, change: &RowChange<'_>) -> Result<(), Fault> {
         let entry = self.entry(change.index)?;
         let Some(Ok(filter)) = &entry.filter else { return Ok(()) };
-        let judged = filter.bound.judge(change.kind, &change.row);
+        let (expected, counted) = match change.kind {
+            ChangeKind::MovedIn => (Verdict::Publish, Verdict::MovedIn),
+            ChangeKind::MovedOut => (Verdict::LeaveOut, Verdict::MovedOut),
+            _ => (Verdict::Publish, Verdict::Publish),
+        };
+        let read = RowImage { after: change.row.after.or(change.row.before), ..change.row };
+        let judged = filter.bound.judge(ChangeKind::Read, &read);
         let verdict = judged.map_err(|stop| {
             filter.metrics.count_stopped();
             stopped(stop, &entry.version)
         })?;
-        if verdict == Verdict::Publish {
-            filter.metrics.count_verdict(verdict);
+        if verdict == expected {
+            filter.metrics.count_verdict(counted);
             return Ok(());
         }
         filter.metrics.count_stopped();
+        let here = if expected == Verdict::Publish { "not true" } else { "true" };
         Err(Code::FilterDisagreement
-            .fault("the server chose a row by the filter's predicate, and it is not true here")
+            .fault(format!(
+                "the server chose a row by the filter's predicate, and it is {here} here"
+            ))
             .at_table(entry.version.table.to_string())
             .at_position(format!("snapshot row {}", change.sequence)))
     }
@@ -884,74 +965,6 @@ impl Tables {
     fn entry_mut(&mut self, index: usize) -> Result<&mut Entry, Fault> {
         self.entries.get_mut(index).ok_or_else(|| Code::Internal.fault("an index of no table"))
     }
-}
-
-/// A table whose row filter is another one than that by which it was published so far.
-struct ChangedFilter<'a> {
-    table: String,
-    history: &'a TableHistory,
-    /// The configured one.
-    now: Option<&'a str>,
-}
-
-impl ChangedFilter<'_> {
-    /// The history under the configured filter.
-    fn adopted(&self) -> TableHistory {
-        let mut history = self.history.clone();
-        history.filter = self.now.map(str::to_owned);
-        history
-    }
-}
-
-fn changed_filters<'a>(
-    settings: &'a Settings,
-    histories: impl Iterator<Item = &'a TableHistory>,
-) -> Vec<ChangedFilter<'a>> {
-    let changed = |history: &'a TableHistory| {
-        let RelationDescriptor { namespace, name, .. } = &history.newest()?.descriptor;
-        if !settings.tables.captures(namespace, name) {
-            return None;
-        }
-        let now = settings.row_filters.of(namespace, name);
-        let table = format!("{namespace}.{name}");
-        (now != history.filter.as_deref()).then_some(ChangedFilter { table, history, now })
-    };
-    let mut found: Vec<_> = histories.filter_map(changed).collect();
-    found.sort_by(|one, other| one.table.cmp(&other.table));
-    found
-}
-
-/// Remakes the states of those tables whose row filter is another one than the configured, as if
-/// they had been published by that.
-///
-/// # Errors
-/// A state cannot be understood.
-pub fn adopt_filters(settings: &Settings, states: &[TableState]) -> Result<Vec<TableState>, Fault> {
-    let histories = states
-        .iter()
-        .filter_map(|state| state.value.as_deref())
-        .map(TableHistory::decode)
-        .collect::<Result<Vec<_>, _>>()?;
-    let changed = changed_filters(settings, histories.iter());
-    if let Some((one, pushed)) = changed.iter().find_map(|one| Some((one, one.history.pushed?))) {
-        let what = if pushed.lasts() {
-            "leaves rows out by the filter of before".to_owned()
-        } else {
-            format!("left rows out by the filter of before, up to {}", pushed.until)
-        };
-        return Err(Code::FilterChanged
-            .fault(format!(
-                "the publication {what}: what of them the new filter wants is not known"
-            ))
-            .hint(
-                "Restore the filter, set row.filter.pushdown=none, take the filter out of the \
-                 publication and restart; when the stream has read on to where the publication was \
-                 then, restart again and apply the new filter. Or delete the connector's offsets \
-                 and begin anew, with new topics.",
-            )
-            .at_table(one.table.clone()));
-    }
-    changed.iter().map(|one| one.adopted().encode()).collect()
 }
 
 /// Whether the primary key of now is another one. A table that is gone tells nothing.

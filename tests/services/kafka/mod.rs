@@ -115,7 +115,7 @@ impl Task {
 
     fn records(&self, values: &[&str], offset_text: &str, complete: bool) -> Staged {
         let batch = batch(self.topic, values);
-        Staged::Records { batch, offset: offset(offset_text), complete }
+        Staged::Records { batch, states: Vec::new(), offset: offset(offset_text), complete }
     }
 
     async fn send_records(&mut self, values: &[&str], offset_text: &str, complete: bool) {

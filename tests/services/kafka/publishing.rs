@@ -34,7 +34,8 @@ async fn keys_tombstones_and_headers_arrive_as_they_were_staged() {
     add(&mut batch, task.topic, Some(b"k"), None, &[]);
     add(&mut batch, task.topic, Some(b""), Some(b""), &[]);
     add(&mut batch, task.topic, None, Some(b"x"), &[]);
-    task.send(Staged::Records { batch, offset: offset("1"), complete: true }).await;
+    task.send(Staged::Records { batch, states: Vec::new(), offset: offset("1"), complete: true })
+        .await;
     task.flush().await.unwrap();
     let read = read(&task.settings, &topic_of(&task.settings), "read_committed").await;
     let seen: Vec<_> = read.iter().map(|r| (r.key.as_deref(), r.value.as_deref())).collect();

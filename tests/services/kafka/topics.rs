@@ -129,7 +129,12 @@ async fn the_size_check_agrees_with_the_broker() {
     let (fitting, refused) = (one(largest), one(largest + 1));
     let fault = limits.check(&refused, 0..1, &task.list).unwrap_err();
     assert!(fault.message().contains("300001 bytes"), "{fault}");
-    let records = |batch, text| Staged::Records { batch, offset: offset(text), complete: true };
+    let records = |batch, text| Staged::Records {
+        batch,
+        states: Vec::new(),
+        offset: offset(text),
+        complete: true,
+    };
     task.send(records(fitting, "1")).await;
     task.flush().await.unwrap();
     task.send(records(refused, "2")).await;
@@ -179,7 +184,8 @@ async fn keys_go_where_javas_client_sends_them() {
     for (key, _) in keys {
         add(&mut batch, task.topic, Some(key), Some(b"v"), &[]);
     }
-    task.send(Staged::Records { batch, offset: offset("1"), complete: true }).await;
+    task.send(Staged::Records { batch, states: Vec::new(), offset: offset("1"), complete: true })
+        .await;
     task.flush().await.unwrap();
     let read = read(&settings, &topic_of(&settings), "read_committed").await;
     for number in 0..40 {

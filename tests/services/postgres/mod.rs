@@ -137,6 +137,7 @@ fn source_settings(connection: &ConnectionSettings, slot: &str, publication: &st
         slot_health_interval: Duration::ZERO,
         slot_retained_warning: 0,
         snapshot_include: None,
+        chunk_rows: 1024,
         trial: None,
     }
 }

@@ -51,6 +51,7 @@ fn settings(mode: PublicationAutocreate, via_root: bool) -> Settings {
         slot_health_interval: limit,
         slot_retained_warning: 0,
         snapshot_include: None,
+        chunk_rows: 1024,
         trial: None,
     }
 }

@@ -116,6 +116,19 @@ impl BoundFilter {
         Ok(Self { filter: Filter::new(node, columns, identity), sql })
     }
 
+    /// Rows count as published before a change by another predicate.
+    ///
+    /// # Errors
+    /// `FILTER-UNSUPPORTED-PREDICATE`.
+    pub(in crate::sources::postgres) fn with_earlier(
+        self,
+        text: &str,
+        scope: &Scope<'_>,
+    ) -> Result<Self, Fault> {
+        let earlier = Self::bind(text, scope)?;
+        Ok(Self { filter: self.filter.with_earlier(earlier.filter), ..self })
+    }
+
     /// What becomes of a change.
     ///
     /// # Errors

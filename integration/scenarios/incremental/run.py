@@ -1,0 +1,333 @@
+"""Tables are read beside the running stream, in chunks that are placed exactly: whatever happens meanwhile, a reader ends with
+the table's rows."""
+
+import json
+import random
+import threading
+from typing import Any, Callable, Iterable
+
+import psycopg
+
+from harness.checks import check, equal, wait_for
+from harness.topics import Record
+from harness.trial import Trial
+from harness.worker import Connector
+
+SERVER_MATTERS = False
+PUBLIC = "public\\."
+
+
+def connect(t: Trial, tables: Iterable[str], **more: Any) -> Connector:
+    listed = ",".join(PUBLIC + table for table in tables)
+    settings = {"snapshot_mode": "no_data", "incremental_snapshot_chunk_size": "7", **more}
+    connector = t.worker().create(t.name, t.config(table_include_list=listed, **settings))
+    t.wait_streaming()
+    return connector
+
+
+def start(connector: Connector, *tables: str, **filters: str) -> None:
+    body = {"data-collections": [f"public.{table}" for table in tables], "additional-conditions": [
+        {"data-collection": f"public.{table}", "filter": text} for table, text in filters.items()]}
+    answer = connector.request("POST", "/snapshots", body)
+    equal(answer.status, 202, f"status of POST …/snapshots ({answer.message})")
+
+
+def progress(connector: Connector) -> dict[str, Any]:
+    return connector.request("GET", "/snapshots").body["snapshot"] or {}
+
+
+def wait_done(t: Trial, connector: Connector, *, timeout: float = 90) -> dict[str, Any]:
+    """Ended as it should; the worker may have been restarted, then nothing is shown of what it did before."""
+    def ended() -> dict[str, Any] | None:
+        found = progress(connector)
+        return found if found.get("state") in ("COMPLETED", "STOPPED") else None
+    found = wait_for(ended, timeout, "the snapshot's end", connector.failed)
+    equal([one for one in found["tables"] if one["state"] != "COMPLETED"], [], "tables that were not read")
+    return found
+
+
+# ------------------------------------------------------------ what a reader holds
+def merged(records: list[Record]) -> dict[str, dict[str, Any]]:
+    """By key; a value that was not sent is the one that the reader has."""
+    rows: dict[str, dict[str, Any]] = {}
+    for record in records:
+        if record.op == "t":
+            rows.clear()
+            continue
+        key = json.dumps(record.key)
+        if record.tombstone or record.op == "d":
+            rows.pop(key, None)
+            continue
+        row = dict(record.after)
+        for column in (record.extension("unavailable") or "").split(","):
+            name = column.removeprefix("after.")
+            # Before its chunk a reader may not have the row; then the marker stays until the chunk comes.
+            if name in row and key in rows:
+                row[name] = rows[key][name]
+        rows[key] = row
+    return rows
+
+
+def table(t: Trial, name: str, *key: str) -> dict[str, dict[str, Any]]:
+    return {json.dumps({column: row[column] for column in key}): row for row in t.query(f"select * from {name}")}
+
+
+def kept(records: list[Record]) -> set[str]:
+    """Of a table without a key: the rows, each told by all that it holds."""
+    rows: set[str] = set()
+    for record in records:
+        if record.before is not None:
+            rows.discard(json.dumps(record.before))
+        if record.after is not None:
+            rows.add(json.dumps(record.after))
+    return rows
+
+
+# ------------------------------------------------------------ what happens meanwhile
+class Writers:
+    """Sessions that write at random until they are told to stop."""
+
+    def __init__(self, t: Trial, *writes: Callable[[random.Random], str], seed: int = 7):
+        self._stop = threading.Event()
+        self._failed: list[BaseException] = []
+        self._threads = [threading.Thread(target=self._write, args=(t, random.Random(seed + number), write))
+                         for number, write in enumerate(writes)]
+
+    def _write(self, t: Trial, choose: random.Random, write: Callable[[random.Random], str]) -> None:
+        with t.source.session() as session:
+            while not self._stop.wait(0.01):
+                try:
+                    session.execute(write(choose))
+                except psycopg.errors.UniqueViolation:
+                    pass
+                except BaseException as error:  # shown by __exit__
+                    self._failed.append(error)
+                    return
+
+    def __enter__(self) -> "Writers":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        equal(self._failed, [], "faults of the writers")
+
+
+def on_keyed(choose: random.Random) -> str:
+    a = choose.randrange(1, 320)
+    return choose.choice([
+        f"update keyed set n = n + 1 where a = {a}",  # the large value is not sent
+        f"update keyed set n = n + 1 where a between {a} and {a + 5}",
+        f"update keyed set doc = 'new ' || n || repeat('y', 3000) where a = {a}",
+        f"begin; update keyed set n = n + 1 where a = {a}; savepoint s; update keyed set note = 's' where a = {a + 1}; "
+        f"release s; commit",
+        f"delete from keyed where a = {a}",
+        f"insert into keyed values ({a}, 'k{a % 3}', 0, 'inserted', repeat('z', 3000))",
+        f"update keyed set a = {a + 1000}, doc = repeat('w', 3000) where a = {a}",
+    ])
+
+
+def on_keyless(choose: random.Random) -> str:
+    number = choose.randrange(1, 420)
+    return choose.choice([
+        f"update keyless set n = n + 1 where id = {number}",
+        f"update keyless set n = n + 1 where id between {number} and {number + 40}",  # to other blocks
+        f"delete from keyless where id = {number}",
+        f"insert into keyless select {choose.randrange(1000, 10 ** 6)}, 0, repeat('q', 500)",
+    ])
+
+
+def beside_writers(t: Trial) -> None:
+    """Inserts, updates that leave large values alone, deletes, other keys, while chunks of a few rows are read; a transaction
+    is open when it begins."""
+    connector = connect(t, ["keyed", "keyless", "parted"], publish_via_partition_root="true")
+    with t.source.session() as other, Writers(t, on_keyed, on_keyed, on_keyless):
+        other.execute("begin; update keyed set n = 100 where a = 1; update parted set n = 5 where id = 7")
+        start(connector, "keyed", "keyless", "parted")
+        wait_for(lambda: any(one["chunks"] > 5 for one in progress(connector).get("tables", [])), 60, "chunks", connector.failed)
+        other.execute("update parted set region = 'eu' where id = 7; commit")
+        done = wait_done(t, connector)
+    t.settle()
+    records = t.topic("keyed").read()
+    check({r.value["source"]["snapshot"] for r in records if r.op == "r"} == {"incremental"}, "rows of chunks say so")
+    equal([r for r in records if r.op == "r" and (r.value["source"]["lsn"], r.value["source"]["txId"]) != (None, None)], [],
+          "rows of chunks with a transaction")
+    equal(merged(records), table(t, "keyed", "a", "b"), "keyed")
+    t.exactly_once(records)
+    equal(kept(t.topic("keyless").read()), {json.dumps(row) for row in t.query("select * from keyless")}, "keyless")
+    equal(merged(t.topic("parted").read()), table(t, "parted", "id", "region"), "parted")
+    by_name = {one["data-collection"]: one for one in done["tables"]}
+    check(by_name["public.keyed"]["rows"] >= 250 and by_name["public.parted"]["rows"] == 100, f"progress: {done}")
+
+
+def killed(t: Trial) -> None:
+    """kill -9 in the middle: what follows is read, nothing is lost, and no chunk that is through is read again."""
+    connector = connect(t, ["keyed", "plain"])
+    worker = t.workers[-1]
+    start(connector, "plain", "keyed")
+    writers = Writers(t, on_keyed)
+    with writers:
+        for number in (60, 150, 330):
+            wait_for(lambda number=number: len(t.topic("plain").read()) >= number, 60, f"{number} rows", connector.failed)
+            worker.kill()
+            worker.start()
+            connector.wait_running()
+        wait_done(t, connector)
+    t.settle()
+    records = t.topic("plain").read()
+    equal([r.key["id"] for r in records], list(range(1, 501)), "each row of the quiet table once, in order")
+    places = [(r.extension("commit_lsn"), r.extension("tx_seq")) for r in records]
+    equal(len(set(places)), 500, "places of rows")
+    equal(merged(t.topic("keyed").read()), table(t, "keyed", "a", "b"), "keyed")
+    worker.kill()
+    worker.start()
+    connector.wait_running()
+    equal(connector.request("GET", "/snapshots").body["snapshot"], None, "nothing is left to be read")
+
+
+def orders(t: Trial) -> None:
+    """Paused, resumed, stopped; what cannot be carried out is refused and changes nothing."""
+    connector = connect(t, ["plain", "filtered"], incremental_snapshot_chunk_size="2")
+
+    def refused(method: str, path: str, body: Any, status: int, code: str) -> None:
+        answer = connector.request(method, path, body)
+        check(answer.status == status and code in answer.message, f"{method} {path} {body}: {answer}")
+
+    def ask(tables: list[str], **more: Any) -> dict[str, Any]:
+        return {"data-collections": [f"public.{one}" for one in tables], **more}
+
+    for action in ("pause", "resume", "stop"):
+        refused("PUT", f"/snapshots/{action}", None, 409, "TG-E-SNAPSHOT-CONFLICT")
+    refused("POST", "/snapshots", ask(["none"]), 400, "TG-E-TABLE-MISSING")
+    refused("POST", "/snapshots", ask(["plain", "secret"]), 400, "TG-E-TABLE-MISSING")
+    refused("POST", "/snapshots", ask(["plain"], type="blocking"), 400, "TG-E-CONFIG-MALFORMED")
+    condition = {"data-collection": "public.plain", "filter": "v < now()"}
+    refused("POST", "/snapshots", ask(["plain"], **{"additional-conditions": [condition]}), 400, "TG-E-FILTER-UNSUPPORTED-PREDICATE")
+    equal(progress(connector), {}, "nothing was begun")
+
+    start(connector, "plain", "filtered", filtered="v <= 20")
+    refused("POST", "/snapshots", ask(["filtered"]), 409, "TG-E-SNAPSHOT-CONFLICT")
+    equal(connector.request("PUT", "/snapshots/pause").status, 202, "status of pause")
+    paused = progress(connector)
+    equal((paused["state"], [one["data-collection"] for one in paused["tables"]]), ("PAUSED", ["public.plain", "public.filtered"]),
+          "what is paused")
+    t.settle()
+    count = len(t.topic("plain").read())
+    check(count < 500, "it is not through")
+    t.sql("update plain set v = -1 where id = 1")
+    t.settle()
+    t.workers[-1].kill()
+    t.workers[-1].start()
+    connector.wait_running()
+    t.wait_streaming()
+    t.sql("update plain set v = -2 where id = 1")
+    t.settle()
+    equal(len(t.topic("plain").read()), count + 2, "nothing is read while it is paused, after a crash too")
+    wait_for(lambda: progress(connector).get("state") == "PAUSED", 30, "the pause is shown", connector.failed)
+    equal(connector.request("PUT", "/snapshots/stop", ask(["plain"])).status, 202, "status of stop")
+    equal(connector.request("PUT", "/snapshots/resume").status, 202, "status of resume")
+    wait_for(lambda: [one["state"] for one in progress(connector)["tables"]] == ["STOPPED", "COMPLETED"], 60,
+             "the second table", connector.failed)
+    t.settle()
+    equal([r.key["id"] for r in t.topic("filtered").read()], list(range(1, 21)), "rows of the condition")
+    count = len(t.topic("plain").read())
+    check(count < 502, "the first table was not read to its end")
+    connector.put("pause")
+    connector.wait_states("PAUSED", "PAUSED")
+    refused("POST", "/snapshots", ask(["plain"]), 409, "TG-E-SNAPSHOT-CONFLICT")
+
+
+def refilter(t: Trial) -> None:
+    """A changed row filter: rows that left are deleted, rows that entered are created, whatever becomes of them meanwhile."""
+    tables = {"table_include_list": PUBLIC + "filtered", "incremental_snapshot_chunk_size": "5"}
+    config = t.config(**tables) | {"row.filter.public.filtered": "v <= 100"}
+    connector = t.worker().create(t.name, config)
+    t.wait_streaming()
+    t.settle()
+    path = f"/connectors/{t.name}"
+    worker = t.workers[-1]
+    changed = t.config(**tables) | {"row.filter.public.filtered": "v > 50 AND v <= 150"}
+    equal(worker.rest("PUT", path + "/config", changed, timeout=90).status, 200, "status of PUT config")
+    connector.wait_failed("TG-E-FILTER-CHANGED")
+    connector.put("stop")
+    answer = worker.rest("PUT", path + "/row-filters", {"mode": "resnapshot"}, timeout=60)
+    equal((answer.status, answer.body.get("tables")), (200, 1), f"the filter is applied ({answer.message})")
+    # Published by the former filter, out of both by now; touched before any chunk is read.
+    t.sql("update filtered set v = 1000 where id = 10", "update filtered set v = 60 where id = 11",
+          "delete from filtered where id = 12", "update filtered set v = 120 where id = 13",
+          "update filtered set v = 20 where id = 120", "update filtered set note = 'x' where id in (30, 80, 130, 180)")
+
+    def write(choose: random.Random) -> str:
+        number = choose.randrange(1, 201)
+        return choose.choice([f"update filtered set v = {choose.randrange(0, 200)} where id = {number}",
+                              f"update filtered set note = note || '.' where id = {number}",
+                              f"delete from filtered where id = {number}",
+                              f"insert into filtered values ({number}, {choose.randrange(0, 200)}, 'new')"])
+
+    with Writers(t, write):
+        connector.put("resume")
+        connector.wait_running()
+        wait_done(t, connector)
+    t.settle()
+    records = t.topic("filtered").read()
+    expected = {key: row for key, row in table(t, "filtered", "id").items() if row["v"] is not None and 50 < row["v"] <= 150}
+    equal(merged(records), expected, "rows that a reader holds")
+    for record in records:
+        if record.after is not None and record.value["source"]["snapshot"] == "incremental":
+            check(50 < record.after["v"] <= 150, f"only rows of the new filter come: {record}")
+    t.exactly_once(records)
+    t.sql("delete from filtered where id = 55", "insert into filtered values (555, 55, 'in'), (556, 5, 'out')")
+    equal([r.key["id"] for r in t.settled_records("filtered")[len(records):] if r.op == "c"], [555], "the new filter holds")
+
+
+def upset(t: Trial) -> None:
+    """The reader's connections are cut, tables are altered, emptied, rewritten and dropped in the middle: the stream goes on,
+    and what can be read is."""
+    connector = connect(t, ["plain", "keyed", "keyless", "doomed"], incremental_snapshot_chunk_size="2")
+
+    def chunks(name: str, count: int) -> None:
+        def read() -> bool:
+            tables = {one["data-collection"]: one for one in progress(connector).get("tables", [])}
+            return tables.get(f"public.{name}", {}).get("chunks", 0) >= count
+        wait_for(read, 60, f"{count} chunks of {name}", connector.failed)
+
+    start(connector, "keyless", "plain", "keyed", "doomed")
+    chunks("keyless", 3)
+    t.sql("update keyless set n = n + 1 where id < 50", "vacuum full keyless")
+    chunks("plain", 3)
+    for _ in range(3):
+        t.server.query("select pg_terminate_backend(pid) from pg_stat_activity where usename = %s and "
+                       "application_name like 'tidegate%%' and backend_type = 'client backend'", t.name)
+        t.sql("update plain set v = v + 1 where id % 50 = 0")
+    chunks("plain", 6)
+    t.sql("alter table plain add w text default 'new'", "update plain set v = 7 where id = 3")
+    chunks("plain", 10)
+    with t.source.session() as session:
+        # Somebody alters it for a while: the stream does not wait.
+        session.execute("begin; lock table plain in access exclusive mode")
+        t.sql("update keyed set n = 3 where a = 5")
+        t.settle()
+        session.execute("truncate plain; insert into plain select g, -g, 'w' from generate_series(100, 160) g; commit")
+    chunks("keyed", 3)
+    t.sql("alter table keyed add extra int", "alter table keyed drop column note", "update keyed set extra = 1 where a < 20",
+          "drop table doomed")
+    def ended() -> dict[str, str] | None:
+        found = progress(connector)
+        return {one["data-collection"]: one["state"] for one in found["tables"]} if found.get("state") == "STOPPED" else None
+    states = wait_for(ended, 60, "the end", connector.failed)
+    equal(states, {"public.keyless": "COMPLETED", "public.plain": "COMPLETED", "public.keyed": "COMPLETED",
+                   "public.doomed": "FAILED"}, "states of the tables")
+    t.settle()
+    equal(merged(t.topic("plain").read()), table(t, "plain", "id"), "plain")
+    equal(kept(t.topic("keyless").read()), {json.dumps(row) for row in t.query("select * from keyless")}, "keyless")
+    rows, found = table(t, "keyed", "a", "b"), merged(t.topic("keyed").read())
+    equal(found.keys(), rows.keys(), "keys of keyed")
+    for key, row in found.items():
+        equal({name: row[name] for name in ("n", "doc")}, {name: rows[key][name] for name in ("n", "doc")}, key)
+        check(row.get("extra") == rows[key]["extra"], f"the new column of {key}: {row.get('extra')}")
+
+
+CASES = {"beside-writers": beside_writers, "killed": killed, "orders": orders, "refilter": refilter, "upset": upset}

@@ -1,0 +1,219 @@
+//! A chunk on its way out: its rows, the progress that goes with them, and what is told of it.
+//!
+//! **Invariants:** the rows of a chunk and the progress behind it become visible together; each row
+//! has a place of its own: the stream's position and the row's number in the table's snapshot.
+
+use tokio::time::Instant;
+
+use super::reader::{Chunk, ChunkRow};
+use super::{Aim, CHUNK_BYTES, Incremental, Publishing, TableFacts};
+use crate::change::{ChangeKind, RowImage};
+use crate::error::Fault;
+use crate::observe::{ChunkProgress, TableProgress};
+use crate::sources::postgres::decode::RowChange;
+use crate::sources::postgres::status::clock_micros;
+use crate::sources::postgres::wire::{Lsn, RelationId};
+use crate::stage::Services;
+
+impl Incremental {
+    /// Publishes a chunk where the stream stands.
+    pub(super) async fn publish<S: Services>(
+        &mut self,
+        chunk: &Chunk,
+        facts: &TableFacts,
+        publishing: &mut Publishing<'_, S>,
+    ) -> Result<(), Fault> {
+        let generated = self.tools.generated;
+        let index = publishing.chunk_version(&facts.descriptor(generated)).await?;
+        let Some(work) = self.work.tables.first_mut() else { return Ok(()) };
+        work.chunks += 1;
+        work.estimate = work.estimate.or(facts.estimated_rows);
+        let numbers = work.rows + 1..;
+        let is_refilter = work.aim != Aim::Read;
+        let position = publishing.begin_chunk();
+        for (row, ordinal) in chunk.rows().zip(numbers) {
+            let kind = kind(&row, is_refilter);
+            let change = change(&row, kind, (RelationId(facts.oid), index), (position, ordinal));
+            publishing.chunk_row(&change).await?;
+        }
+        self.advance(chunk);
+        if chunk.then.is_none() {
+            if is_refilter && let Some(table) = self.work.tables.first() {
+                publishing.tables.end_refilter(&table.namespace, &table.name);
+            }
+            self.end_table(publishing.position(), None);
+        } else {
+            self.show_table();
+        }
+        publishing.keep(self.state()?).await
+    }
+
+    /// Takes note of what was read, and chooses the next chunk's size.
+    fn advance(&mut self, chunk: &Chunk) {
+        let Some(work) = self.work.tables.first_mut() else { return };
+        self.pace.get_or_insert_with(|| (Instant::now(), work.scanned));
+        work.rows += chunk.len() as u64;
+        work.scanned += chunk.scanned;
+        work.cursor.clone_from(&chunk.then);
+        let limit = self.tools.settings.chunk_rows;
+        self.rows = next_rows(self.rows, chunk.byte_len(), limit);
+    }
+
+    /// The first table is through, or given up.
+    pub(super) fn end_table(&mut self, position: Lsn, fault: Option<&Fault>) {
+        self.show_table();
+        if self.work.tables.is_empty() {
+            return;
+        }
+        let table = self.work.tables.remove(0);
+        let name = table.qualified_name();
+        self.pace = None;
+        self.definition = None;
+        self.tools.metrics.incremental.update(|progress| {
+            progress.waiting = None;
+            if let Some(one) = progress.tables.iter_mut().rev().find(|one| one.table == name) {
+                one.state = if fault.is_some() { "failed" } else { "completed" };
+                one.fault = fault.map(ToString::to_string);
+                one.seconds_left = None;
+            }
+        });
+        self.tools.metrics.snapshot.end_table();
+        if fault.is_none() {
+            tracing::info!(
+                table = name,
+                rows = table.rows,
+                chunks = table.chunks,
+                %position,
+                "the incremental snapshot has read a table"
+            );
+        }
+        if self.work.tables.is_empty() {
+            self.tools.metrics.snapshot.end(fault.is_none(), clock_micros());
+        }
+    }
+
+    /// Shows everything that is to be read; what was read before stays shown until a new snapshot.
+    pub(super) fn show_all(&self) {
+        let metrics = &self.tools.metrics;
+        let work = &self.work;
+        if work.tables.is_empty() {
+            return;
+        }
+        let is_new = metrics.incremental.progress().is_none_or(|known| known.id != work.id);
+        if is_new {
+            metrics.snapshot.begin(clock_micros());
+            metrics.incremental.begin(&work.id);
+        }
+        metrics.incremental.update(|progress| {
+            progress.paused = work.paused;
+            let is_there = |name: &str| work.tables.iter().any(|one| one.qualified_name() == name);
+            for one in &mut progress.tables {
+                if one.is_open() && !is_there(&one.table) {
+                    one.state = "stopped";
+                    one.seconds_left = None;
+                }
+            }
+            for table in &work.tables {
+                let name = table.qualified_name();
+                if !progress.tables.iter().any(|one| one.table == name && one.is_open()) {
+                    progress.tables.push(TableProgress {
+                        table: name,
+                        state: "waiting",
+                        condition: table.condition.clone(),
+                        rows: table.rows,
+                        scanned: table.scanned,
+                        estimate: table.estimate,
+                        chunks: table.chunks,
+                        ..TableProgress::default()
+                    });
+                }
+            }
+            metrics.snapshot.set_counts(progress.tables.len(), work.tables.len());
+        });
+        metrics.snapshot.set_paused(work.paused);
+    }
+
+    /// Shows how far the first table is.
+    fn show_table(&self) {
+        let Some(work) = self.work.tables.first() else { return };
+        let name = work.qualified_name();
+        let seconds_left = self.seconds_left();
+        let metrics = &self.tools.metrics;
+        metrics.snapshot.begin_table(&name).set(work.rows.cast_signed());
+        metrics.incremental.update(|progress: &mut ChunkProgress| {
+            progress.waiting = None;
+            let open = progress.tables.iter_mut().find(|one| one.table == name && one.is_open());
+            let Some(one) = open else { return };
+            one.state = "running";
+            one.rows = work.rows;
+            one.scanned = work.scanned;
+            one.estimate = work.estimate;
+            one.chunks = work.chunks;
+            one.seconds_left = seconds_left;
+        });
+    }
+
+    /// Why nothing is read at the moment.
+    pub(super) fn note_waiting(&self, why: Option<String>) {
+        self.tools.metrics.incremental.update(|progress| progress.waiting = why);
+    }
+
+    fn seconds_left(&self) -> Option<u64> {
+        let work = self.work.tables.first()?;
+        let (since, before) = self.pace?;
+        let rest = work.estimate?.saturating_sub(work.scanned);
+        let millis = u64::try_from(since.elapsed().as_millis()).ok()?;
+        let read = work.scanned.saturating_sub(before);
+        (read > 0).then(|| (rest.saturating_mul(millis) / read).div_ceil(1000))
+    }
+}
+
+/// What a row of a chunk is published as.
+const fn kind(row: &ChunkRow<'_>, is_refilter: bool) -> ChangeKind {
+    match (is_refilter, row.is_in) {
+        (false, _) => ChangeKind::Read,
+        (true, true) => ChangeKind::MovedIn,
+        (true, false) => ChangeKind::MovedOut,
+    }
+}
+
+fn change<'a>(
+    row: &ChunkRow<'a>,
+    kind: ChangeKind,
+    table: (RelationId, usize),
+    place: (Lsn, u64),
+) -> RowChange<'a> {
+    let read = RowChange::read(table, row.bytes, row.cells, place);
+    let (before, after) = match kind {
+        ChangeKind::MovedOut => (Some(row.cells), None),
+        _ => (None, Some(row.cells)),
+    };
+    RowChange { kind, row: RowImage { before, after, ..read.row }, ..read }
+}
+
+/// Twice as many rows as long as they are light, half as many if they are heavy.
+fn next_rows(rows: u64, bytes: usize, limit: u64) -> u64 {
+    let next = if bytes > CHUNK_BYTES {
+        rows / 2
+    } else if bytes < CHUNK_BYTES / 2 {
+        rows.saturating_mul(2)
+    } else {
+        rows
+    };
+    next.clamp(1, limit.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_grow_to_what_is_configured_and_shrink_under_heavy_rows() {
+        assert_eq!(next_rows(256, 10, 1024), 512);
+        assert_eq!(next_rows(1024, 10, 1024), 1024);
+        assert_eq!(next_rows(512, CHUNK_BYTES + 1, 1024), 256);
+        assert_eq!(next_rows(512, CHUNK_BYTES - 1, 1024), 512);
+        assert_eq!(next_rows(1, usize::MAX, 1024), 1);
+        assert_eq!(next_rows(7, 0, 3), 3);
+    }
+}

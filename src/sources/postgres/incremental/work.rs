@@ -1,0 +1,279 @@
+//! What is to be read beside the stream, and how far that got.
+//!
+//! One record among the table states in Kafka, written in the Kafka transaction of a chunk's rows:
+//! after a crash the next chunk is the one behind the last whose rows are visible. Pure.
+//! **Invariant:** what is stored says of every table what is published; a state of another form is
+//! refused.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Code, Fault};
+use crate::stage::TableState;
+
+/// The key among the table states, which are keyed by numbers.
+pub(in crate::sources::postgres) const STATE_KEY: &str = "incremental-snapshot";
+
+const FORMAT: u32 = 1;
+
+/// Everything that is to be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::sources::postgres) struct Work {
+    /// Tells one snapshot from others of the connector.
+    pub(super) id: String,
+    /// Nothing is read until it is resumed.
+    pub(super) paused: bool,
+    /// In this order.
+    pub(super) tables: Vec<TableWork>,
+}
+
+/// A table that is to be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::sources::postgres) struct TableWork {
+    /// Its schema.
+    pub(in crate::sources::postgres) namespace: String,
+    /// Its name.
+    pub(in crate::sources::postgres) name: String,
+    /// Only rows of which this is true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::sources::postgres) condition: Option<String>,
+    /// What is looked for.
+    pub(in crate::sources::postgres) aim: Aim,
+    /// How many chunks were published.
+    #[serde(default)]
+    pub(super) chunks: u64,
+    /// How many rows were published.
+    #[serde(default)]
+    pub(super) rows: u64,
+    /// How many rows were looked at.
+    #[serde(default)]
+    pub(super) scanned: u64,
+    /// How many there are about.
+    #[serde(default)]
+    pub(super) estimate: Option<u64>,
+    /// How far the reading is; `None`: not begun.
+    #[serde(default)]
+    pub(super) cursor: Option<Cursor>,
+}
+
+/// What is looked for in a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::sources::postgres) enum Aim {
+    /// Its rows.
+    Read,
+    /// Rows that are on another side of the row filter than they were under this one; `None`: all
+    /// rows were published.
+    Refilter(Option<String>),
+}
+
+/// How far a table is read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Cursor {
+    /// The table's number. Another one means another table of the same name.
+    pub(super) oid: u32,
+    /// The place.
+    pub(super) at: At,
+}
+
+/// A place in a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum At {
+    /// In the order of a key.
+    Key {
+        /// Its columns.
+        columns: Vec<String>,
+        /// The last that was read; `None`: none was.
+        after: Option<Vec<String>>,
+        /// The last that is to be read.
+        last: Vec<String>,
+    },
+    /// In the order of blocks.
+    Blocks {
+        /// The relation with the rows: the table or one of its partitions.
+        leaf: u32,
+        /// Its file. Another one holds the rows at other places.
+        file: u32,
+        /// The block that is read next.
+        next: u64,
+        /// The block behind the last that is to be read.
+        end: u64,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    format: u32,
+    work: Work,
+}
+
+impl Work {
+    /// Its tables.
+    pub(in crate::sources::postgres) fn tables(&self) -> &[TableWork] {
+        &self.tables
+    }
+
+    /// Finds the stored one; none: nothing is to be read.
+    ///
+    /// # Errors
+    /// `OFFSET-MALFORMED`.
+    pub(in crate::sources::postgres) fn find(states: &[TableState]) -> Result<Self, Fault> {
+        let stored = states.iter().find(|state| state.key == STATE_KEY);
+        let Some(bytes) = stored.and_then(|state| state.value.as_deref()) else {
+            return Ok(Self::default());
+        };
+        let malformed = |what: String| {
+            Code::OffsetMalformed
+                .fault(format!("the stored incremental snapshot cannot be understood: {what}"))
+        };
+        let stored: Stored =
+            serde_json::from_slice(bytes).map_err(|error| malformed(error.to_string()))?;
+        if stored.format != FORMAT {
+            let format = stored.format;
+            return Err(malformed(format!("format {format}, this program knows {FORMAT}")));
+        }
+        Ok(stored.work)
+    }
+
+    /// The state to be stored.
+    ///
+    /// # Errors
+    /// Only if the program is wrong.
+    pub(in crate::sources::postgres) fn state(&self) -> Result<TableState, Fault> {
+        let value = (!self.tables.is_empty())
+            .then(|| serde_json::to_vec(&Stored { format: FORMAT, work: self.clone() }))
+            .transpose()
+            .map_err(|error| Code::Internal.fault("an incremental snapshot").caused_by(&error))?;
+        Ok(TableState { key: STATE_KEY.to_owned(), value })
+    }
+
+    /// Adds tables. A snapshot that has none left begins anew under `id`.
+    ///
+    /// # Errors
+    /// `SNAPSHOT-CONFLICT`: one of them is waiting already. Then none is added.
+    pub(in crate::sources::postgres) fn add(
+        &mut self,
+        tables: Vec<TableWork>,
+        id: &str,
+    ) -> Result<(), Fault> {
+        if let Some(twice) = tables.iter().find(|new| self.tables.iter().any(|old| old.is_of(new)))
+        {
+            let table = twice.qualified_name();
+            return Err(Code::SnapshotConflict
+                .fault(format!("\"{table}\" is being read by a snapshot already"))
+                .at_table(table));
+        }
+        if self.tables.is_empty() {
+            *self = Self { id: id.to_owned(), ..Self::default() };
+        }
+        self.tables.extend(tables);
+        Ok(())
+    }
+
+    /// Takes tables out; `None`: all. What a changed row filter needs stays.
+    ///
+    /// # Errors
+    /// `SNAPSHOT-CONFLICT`: nothing would be taken out.
+    pub(super) fn stop(&mut self, chosen: &dyn Fn(&str) -> bool) -> Result<(), Fault> {
+        let before = self.tables.len();
+        let is_chosen = |table: &TableWork| chosen(&table.qualified_name());
+        let kept = self.tables.iter().any(|one| is_chosen(one) && one.aim != Aim::Read);
+        self.tables.retain(|one| one.aim != Aim::Read || !is_chosen(one));
+        if self.tables.len() < before {
+            return Ok(());
+        }
+        Err(Code::SnapshotConflict.fault(if kept {
+            "the rows of a changed row filter are being looked for; without that topics would be \
+             wrong for good"
+        } else {
+            "no such table is being read by an incremental snapshot"
+        }))
+    }
+
+    /// Holds the reading, or goes on with it.
+    ///
+    /// # Errors
+    /// `SNAPSHOT-CONFLICT`: there is none to be held.
+    pub(super) fn set_paused(&mut self, paused: bool) -> Result<(), Fault> {
+        if self.tables.is_empty() {
+            return Err(Code::SnapshotConflict.fault("no incremental snapshot is running"));
+        }
+        self.paused = paused;
+        Ok(())
+    }
+}
+
+impl TableWork {
+    /// A table of which nothing is read yet.
+    pub(in crate::sources::postgres) fn new(namespace: &str, name: &str, aim: Aim) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            condition: None,
+            aim,
+            chunks: 0,
+            rows: 0,
+            scanned: 0,
+            estimate: None,
+            cursor: None,
+        }
+    }
+
+    /// `namespace.name`, for people.
+    pub(in crate::sources::postgres) fn qualified_name(&self) -> String {
+        format!("{}.{}", self.namespace, self.name)
+    }
+
+    fn is_of(&self, other: &Self) -> bool {
+        (&self.namespace, &self.name) == (&other.namespace, &other.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(name: &str) -> TableWork {
+        TableWork::new("public", name, Aim::Read)
+    }
+
+    #[test]
+    fn what_is_stored_comes_back() {
+        let mut work = Work::default();
+        assert_eq!(Work::find(&[]).unwrap(), work);
+        assert_eq!(work.state().unwrap().value, None, "nothing is to be read");
+        let mut refilter = TableWork::new("public", "t", Aim::Refilter(None));
+        let at = At::Key { columns: vec!["id".into()], after: None, last: vec!["9".into()] };
+        refilter.cursor = Some(Cursor { oid: 7, at });
+        work.add(vec![read("u"), refilter], "1").unwrap();
+        let state = work.state().unwrap();
+        assert_eq!(Work::find(std::slice::from_ref(&state)).unwrap(), work);
+        let text = String::from_utf8(state.value.unwrap()).unwrap();
+        for wrong in [text.replace("\"format\":1", "\"format\":2"), "x".to_owned()] {
+            let state = TableState { key: STATE_KEY.into(), value: Some(wrong.into_bytes()) };
+            assert_eq!(Work::find(&[state]).unwrap_err().code(), Code::OffsetMalformed);
+        }
+    }
+
+    #[test]
+    fn orders_that_cannot_be_carried_out_change_nothing() {
+        let mut work = Work::default();
+        let conflict = |outcome: Result<(), Fault>| {
+            assert_eq!(outcome.unwrap_err().code(), Code::SnapshotConflict);
+        };
+        conflict(work.set_paused(true));
+        conflict(work.stop(&|_| true));
+        work.add(vec![read("a"), read("b")], "1").unwrap();
+        let before = work.clone();
+        conflict(work.add(vec![read("c"), read("a")], "2"));
+        conflict(work.stop(&|name| name == "public.c"));
+        assert_eq!(work, before);
+        work.stop(&|name| name == "public.a").unwrap();
+        work.add(vec![read("a")], "2").unwrap();
+        assert_eq!((work.id.as_str(), work.tables.len()), ("1", 2), "it goes on under its name");
+        work.tables.push(TableWork::new("public", "f", Aim::Refilter(None)));
+        work.stop(&|_| true).unwrap();
+        assert_eq!(work.tables.len(), 1, "a changed filter is not given up");
+        conflict(work.stop(&|_| true));
+    }
+}
