@@ -373,9 +373,12 @@ impl<'a, S: Services> Course<'a, S> {
         Ok(is_wanted && MessageFilter::are_sent_by(version))
     }
 
-    /// Sees that the event triggers are there, and learns whose notes to believe.
+    /// If notes are wanted: sees that the event triggers are there, and learns whose to believe.
     async fn take_notes(&mut self) -> Result<(), Fault> {
         let settings = &self.settings;
+        if !settings.ddl.takes_notes() {
+            return Ok(());
+        }
         let mut control = Connection::open(&settings.connection, Purpose::Control).await?;
         ddl::require(&mut control, &settings.connection.user).await?;
         let key = ddl::read_key(&mut control).await?;
@@ -400,9 +403,7 @@ impl<'a, S: Services> Course<'a, S> {
         let Phase::Streaming { end } = offset.phase else {
             return Err(Code::Internal.fault("only a streaming offset can be streamed from"));
         };
-        if self.settings.ddl.takes_notes() {
-            self.take_notes().await?;
-        }
+        self.take_notes().await?;
         let messages = self.wants_messages(connection.version())?;
         let options = StreamOptions { publication: &self.settings.publication_name, messages };
         let stream = slot::attach(connection, &self.settings, end, &options).await?;

@@ -8,6 +8,7 @@ fn facts() -> TableFacts {
         namespace: "public".to_owned(),
         name: "it\"em".to_owned(),
         is_partitioned: false,
+        partitions: None,
         replica_identity: ReplicaIdentity::Default,
         columns: Vec::new(),
         primary_key: None,
