@@ -409,9 +409,7 @@ impl<'a, S: Services> Course<'a, S> {
         let stream = slot::attach(connection, &self.settings, end, &options).await?;
         tracing::info!(slot = self.settings.slot_name, position = %end, "streaming");
         let _connected = self.metrics.connect();
-        if let Some(trial) = &self.settings.trial {
-            trial.streaming.notify_one();
-        }
+        self.settings.trial.iter().for_each(|trial| trial.streaming.notify_one());
         let (mut reader, writer) = stream.into_split();
         let mut status =
             StatusKeeper::start(writer, self.committed.clone(), self.settings.status_interval, end);

@@ -81,15 +81,15 @@ trait Judge {
 
 impl Judge for Placement {
     fn open(&mut self, window: Window, position: Lsn) -> Result<Step, Doubt> {
-        Placement::open(self, window, position)
+        Self::open(self, window, position)
     }
 
     fn begin(&mut self, xid: Xid, commit: Lsn) -> Step {
-        Placement::begin(self, xid, commit)
+        Self::begin(self, xid, commit)
     }
 
     fn reached(&mut self, position: Lsn) -> Step {
-        Placement::reached(self, position)
+        Self::reached(self, position)
     }
 }
 
