@@ -52,7 +52,8 @@ def scenarios() -> list[Scenario]:
         cases = {f"{folder.name}/{name}": run for name, run in getattr(module, "CASES", {}).items()}
         if hasattr(module, "run"):
             cases[folder.name] = module.run
-        found += [Scenario(name, folder, run, getattr(module, "LONG", False),
+        long = getattr(module, "LONG", False)
+        found += [Scenario(name, folder, run, name.partition("/")[2] in long if isinstance(long, set) else long,
                            getattr(module, "MAJORS", range(13, 99)),
                            getattr(module, "SERVER_MATTERS", True),
                            getattr(module, "ALONE", False)) for name, run in cases.items()]

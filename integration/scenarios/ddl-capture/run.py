@@ -5,6 +5,8 @@ from typing import Any
 from harness.checks import check, equal, wait_for
 from harness.trial import Trial
 
+# The others show the most of it in less time.
+LONG = {"partitions", "application", "refuse"}
 OLD = "TG-E-DDL-CAPTURE"
 
 

@@ -14,6 +14,8 @@ from harness.trial import Trial
 from harness.worker import Connector
 
 SERVER_MATTERS = False
+# The others show the most of it in less time.
+LONG = {"orders", "upset"}
 PUBLIC = "public\\."
 
 
