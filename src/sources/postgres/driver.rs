@@ -319,7 +319,8 @@ impl<'a, S: Services> Course<'a, S> {
             tracing::warn!(
                 publication = settings.publication_name,
                 tables = ensured.added.join(", "),
-                "tables were added; rows that they had before are not in the stream"
+                "tables were added; rows that they had before are not in the stream: \
+                 POST /connectors/{{name}}/snapshots reads them"
             );
         }
         self.template.publication_fingerprint = ensured.facts.fingerprint();

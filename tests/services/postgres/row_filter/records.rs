@@ -223,6 +223,8 @@ fn connector(filter: &str, pushdown: &str) -> TypedConnector {
         ("value.converter.schemas.enable", "false"),
         ("row.filter.public.u", filter),
         ("row.filter.pushdown", pushdown),
+        // NaN has no place in an exact decimal
+        ("decimal.handling.mode", "string"),
     ]
     .into_iter()
     .map(|(key, value)| (key.to_owned(), Some(value.to_owned())))
