@@ -223,8 +223,9 @@ fn connector(filter: &str, pushdown: &str) -> TypedConnector {
         ("value.converter.schemas.enable", "false"),
         ("row.filter.public.u", filter),
         ("row.filter.pushdown", pushdown),
-        // NaN has no place in an exact decimal
+        // NaN has no place in an exact decimal, and the last of days none in microseconds
         ("decimal.handling.mode", "string"),
+        ("time.precision.mode", "isostring"),
     ]
     .into_iter()
     .map(|(key, value)| (key.to_owned(), Some(value.to_owned())))
