@@ -242,21 +242,26 @@ def orders(t: Trial) -> None:
     refused("POST", "/snapshots", ask(["plain"]), 409, "TG-E-SNAPSHOT-CONFLICT")
 
 
-def refilter(t: Trial) -> None:
-    """A changed row filter: rows that left are deleted, rows that entered are created, whatever becomes of them meanwhile."""
-    tables = {"table_include_list": PUBLIC + "filtered", "incremental_snapshot_chunk_size": "5"}
-    config = t.config(**tables) | {"row.filter.public.filtered": "v <= 100"}
-    connector = t.worker().create(t.name, config)
+def change_filter(t: Trial, name: str, first: str, second: str) -> Connector:
+    """A stopped connector that published the table by the first row filter, and will read for the second."""
+    tables = {"table_include_list": PUBLIC + name, "incremental_snapshot_chunk_size": "5"}
+    connector = t.worker().create(t.name, t.config(**tables) | {f"row.filter.public.{name}": first})
     t.wait_streaming()
     t.settle()
     path = f"/connectors/{t.name}"
     worker = t.workers[-1]
-    changed = t.config(**tables) | {"row.filter.public.filtered": "v > 50 AND v <= 150"}
+    changed = t.config(**tables) | {f"row.filter.public.{name}": second}
     equal(worker.rest("PUT", path + "/config", changed, timeout=90).status, 200, "status of PUT config")
     connector.wait_failed("TG-E-FILTER-CHANGED")
     connector.put("stop")
     answer = worker.rest("PUT", path + "/row-filters", {"mode": "resnapshot"}, timeout=60)
     equal((answer.status, answer.body.get("tables")), (200, 1), f"the filter is applied ({answer.message})")
+    return connector
+
+
+def refilter(t: Trial) -> None:
+    """A changed row filter: rows that left are deleted, rows that entered are created, whatever becomes of them meanwhile."""
+    connector = change_filter(t, "filtered", "v <= 100", "v > 50 AND v <= 150")
     # Published by the former filter, out of both by now; touched before any chunk is read.
     t.sql("update filtered set v = 1000 where id = 10", "update filtered set v = 60 where id = 11",
           "delete from filtered where id = 12", "update filtered set v = 120 where id = 13",
@@ -283,6 +288,32 @@ def refilter(t: Trial) -> None:
     t.exactly_once(records)
     t.sql("delete from filtered where id = 55", "insert into filtered values (555, 55, 'in'), (556, 5, 'out')")
     equal([r.key["id"] for r in t.settled_records("filtered")[len(records):] if r.op == "c"], [555], "the new filter holds")
+
+
+def refilter_by_key(t: Trial) -> None:
+    """The same where old rows show their key alone (`REPLICA IDENTITY DEFAULT`): filters within the key, keys that change."""
+    connector = change_filter(t, "by_key", "a <= 100", "a > 50 AND a <= 150 AND b <> 'k0'")
+    t.sql("update by_key set a = 1000 where a = 10", "update by_key set a = 60, b = 'moved' where a = 11",
+          "delete from by_key where a = 13", "update by_key set a = 20 where a = 121", "update by_key set b = 'k0' where a in (71, 73)",
+          "update by_key set n = n + 1 where a in (30, 80, 130, 180)")
+
+    def write(choose: random.Random) -> str:
+        number = choose.randrange(1, 201)
+        return choose.choice([f"update by_key set a = {choose.randrange(1, 201)} where a = {number}",
+                              f"update by_key set b = 'k{choose.randrange(3)}' where a = {number}",
+                              f"update by_key set n = n + 1 where a = {number}", f"delete from by_key where a = {number}",
+                              f"insert into by_key values ({number}, 'k{choose.randrange(3)}')"])
+
+    with Writers(t, write):
+        connector.put("resume")
+        connector.wait_running()
+        wait_done(t, connector)
+    records = t.settled_records("by_key")
+    expected = {key: row for key, row in table(t, "by_key", "a", "b").items() if 50 < row["a"] <= 150 and row["b"] != "k0"}
+    equal(merged(records), expected, "rows that a reader holds")
+    told = {r.before["n"] for r in records if r.op == "d" and r.value["source"]["snapshot"] != "incremental"}
+    check(told <= {0, None}, f"a row that leaves shows its key alone, not what it becomes: {told}")
+    t.exactly_once(records)
 
 
 def upset(t: Trial) -> None:
@@ -332,4 +363,5 @@ def upset(t: Trial) -> None:
         check(row.get("extra") == rows[key]["extra"], f"the new column of {key}: {row.get('extra')}")
 
 
-CASES = {"beside-writers": beside_writers, "killed": killed, "orders": orders, "refilter": refilter, "upset": upset}
+CASES = {"beside-writers": beside_writers, "killed": killed, "orders": orders, "refilter": refilter, "refilter-by-key": refilter_by_key,
+         "upset": upset}

@@ -18,6 +18,10 @@ create table filtered (id int primary key, v int, note text);
 alter table filtered replica identity full;
 insert into filtered select g, g, 'row ' || g from generate_series(1, 200) g;
 
+-- Old rows show their key alone.
+create table by_key (a int, b text, n int not null default 0, primary key (a, b));
+insert into by_key select g, 'k' || g % 3 from generate_series(1, 200) g;
+
 create table plain (id int primary key, v int);
 insert into plain select g, g from generate_series(1, 500) g;
 

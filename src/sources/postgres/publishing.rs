@@ -19,7 +19,7 @@ use super::siblings::Siblings;
 use super::status::clock_micros;
 use super::tables::{Place, Tables};
 use super::wire::{Lsn, Xid};
-use crate::change::{ChangeKind, Event, RowImage};
+use crate::change::{Cell, ChangeKind, Event, RowImage};
 use crate::error::{Code, Fault};
 use crate::stage::{OffsetRecord, Services, Stage, TableState};
 
@@ -316,7 +316,8 @@ impl<'a, S: Services> Publishing<'a, S> {
     }
 
     async fn complete_row(&mut self, change: RowChange<'_>) -> Result<(), Fault> {
-        let Some(change) = self.filter(change).await? else { return Ok(()) };
+        let mut scratch = Vec::new();
+        let Some(change) = self.filter(change, &mut scratch).await? else { return Ok(()) };
         if self.is_published(change.sequence) {
             return self.count_again(change.index, change.kind).await;
         }
@@ -341,7 +342,11 @@ impl<'a, S: Services> Publishing<'a, S> {
 
     /// What a change is for those who see only rows of which the table's filter is true; `None`:
     /// nothing.
-    async fn filter<'c>(&mut self, change: RowChange<'c>) -> Result<Option<RowChange<'c>>, Fault> {
+    async fn filter<'c>(
+        &mut self,
+        change: RowChange<'c>,
+        scratch: &'c mut Vec<Cell>,
+    ) -> Result<Option<RowChange<'c>>, Fault> {
         if !self.tables.is_filtered(change.index) {
             return Ok(Some(change));
         }
@@ -350,7 +355,7 @@ impl<'a, S: Services> Publishing<'a, S> {
             self.tables.learn_labels(change.index, &change.row).await?;
         }
         let place = format_args!("{}, message {}", self.commit, change.sequence);
-        self.tables.filter(change).map_err(|fault| fault.at_position(place.to_string()))
+        self.tables.filter(change, scratch).map_err(|fault| fault.at_position(place.to_string()))
     }
 
     async fn truncate(&mut self, truncate: TruncateOutput<'_>) -> Result<(), Fault> {

@@ -18,7 +18,6 @@ pub use self::filters::adopt_filters;
 use self::filters::{ChangedFilter, changed_filters, former_filters};
 use super::catalogue::{TableFacts, fetch_tables, fetch_types, refresh_types};
 use super::connection::{Connection, Purpose};
-use super::decode::RowChange;
 use super::incremental::{STATE_KEY, Work};
 use super::probe::Sight;
 use super::publication::Member;
@@ -26,16 +25,15 @@ use super::pushdown;
 use super::relations::{InstalledTable, RelationDescriptor};
 use super::reselect::{Reread, question};
 use super::retype::grade;
-use super::row_filter::{BoundFilter, Pushdown, Scope, compile, stopped};
+use super::row_filter::{BoundFilter, Scope, compile};
 pub(super) use super::state::Place;
 use super::state::{KnownVersion, PushedDown, TableHistory};
 use super::table_version::{ResolvedTable, best_facts, build};
 use super::values::{LabelCheck, TypeCatalogue, WireType};
 use super::wire::{Lsn, RelationId, ReplicaIdentity};
 use super::{Settings, ToastMode};
-use crate::change::{BeforeImage, ChangeKind, RowImage, TableChange, TableId, TableVersion, diff};
+use crate::change::{BeforeImage, RowImage, TableChange, TableId, TableVersion, diff};
 use crate::error::{Code, Fate, Fault};
-use crate::filter::Verdict;
 use crate::observe::{StageMetrics, TableMetrics};
 use crate::plan::{
     ControlOrigin, PlanSettings, Provenance, control_id, control_record, unshown_changes,
@@ -415,81 +413,6 @@ impl Tables {
             Some(Ok(filter)) => Ok(Some(filter.bound.sql.clone())),
             Some(Err(fault)) => Err(fault.clone()),
         }
-    }
-
-    /// What a change becomes by its table's row filter; `None`: nothing.
-    ///
-    /// # Errors
-    /// A value that decides was not sent, or the filter does not fit the version.
-    pub(super) fn filter<'c>(&self, change: RowChange<'c>) -> Result<Option<RowChange<'c>>, Fault> {
-        let entry = self.entry(change.index)?;
-        let filter = match &entry.filter {
-            None => return Ok(Some(change)),
-            Some(Ok(filter)) => filter,
-            Some(Err(fault)) => return Err(fault.clone()),
-        };
-        let verdict = filter.bound.judge(change.kind, &change.row).map_err(|stop| {
-            filter.metrics.count_stopped();
-            stopped(stop, &entry.version)
-        })?;
-        if self.settings.row_filters.pushdown == Pushdown::Publication
-            && verdict != Verdict::Publish
-        {
-            // never a delete: the server has seen the whole row, so one of both is wrong
-            filter.metrics.count_stopped();
-            return Err(Code::FilterPushdownDrift
-                .fault(format!("the publication let a change through that is '{verdict}' here"))
-                .at_table(entry.version.table.to_string()));
-        }
-        filter.metrics.count_verdict(verdict);
-        let RowImage { before, after, .. } = change.row;
-        Ok(match verdict {
-            Verdict::Publish => Some(change),
-            Verdict::LeaveOut => None,
-            Verdict::MovedIn => Some(RowChange {
-                kind: ChangeKind::MovedIn,
-                row: RowImage { before: None, after, ..change.row },
-                ..change
-            }),
-            Verdict::MovedOut => Some(RowChange {
-                kind: ChangeKind::MovedOut,
-                row: RowImage { before, after: None, ..change.row },
-                ..change
-            }),
-        })
-    }
-
-    /// Sees that a row which the server chose by the predicate is on that side of it here: in, or
-    /// out if it moved out.
-    ///
-    /// # Errors
-    /// `FILTER-DISAGREEMENT`.
-    pub(super) fn confirm(&self, change: &RowChange<'_>) -> Result<(), Fault> {
-        let entry = self.entry(change.index)?;
-        let Some(Ok(filter)) = &entry.filter else { return Ok(()) };
-        let (expected, counted) = match change.kind {
-            ChangeKind::MovedIn => (Verdict::Publish, Verdict::MovedIn),
-            ChangeKind::MovedOut => (Verdict::LeaveOut, Verdict::MovedOut),
-            _ => (Verdict::Publish, Verdict::Publish),
-        };
-        let read = RowImage { after: change.row.after.or(change.row.before), ..change.row };
-        let judged = filter.bound.judge(ChangeKind::Read, &read);
-        let verdict = judged.map_err(|stop| {
-            filter.metrics.count_stopped();
-            stopped(stop, &entry.version)
-        })?;
-        if verdict == expected {
-            filter.metrics.count_verdict(counted);
-            return Ok(());
-        }
-        filter.metrics.count_stopped();
-        let here = if expected == Verdict::Publish { "not true" } else { "true" };
-        Err(Code::FilterDisagreement
-            .fault(format!(
-                "the server chose a row by the filter's predicate, and it is {here} here"
-            ))
-            .at_table(entry.version.table.to_string())
-            .at_position(format!("snapshot row {}", change.sequence)))
     }
 
     fn changed_filters(&self) -> Vec<ChangedFilter<'_>> {

@@ -1,17 +1,127 @@
-//! Row filters that changed since rows were published, and how they are applied.
+//! What changes become by their tables' row filters, and filters that changed since rows were
+//! published.
 //!
-//! Works on what is remembered; asks nobody. **Invariant:** a filter is applied only where it is
-//! known what rows the topics hold by the former one.
+//! Works on what is remembered; asks nobody. **Invariants:** a filter is applied only where it is
+//! known what rows the topics hold by the former one; of an image that is out nothing is published.
 
 use std::collections::HashMap;
 
 use super::super::Settings;
+use super::super::decode::RowChange;
 use super::super::incremental::{Aim, STATE_KEY, TableWork, Work};
-use super::super::row_filter::Pushdown;
+use super::super::row_filter::{Pushdown, stopped};
 use super::super::state::TableHistory;
-use super::RelationDescriptor;
+use super::{RelationDescriptor, Tables};
+use crate::change::{Cell, ChangeKind, RowImage};
 use crate::error::{Code, Fault};
+use crate::filter::Verdict;
 use crate::stage::TableState;
+
+impl Tables {
+    /// What a change becomes by its table's row filter; `None`: nothing. `scratch` is for the key of
+    /// a row that moved out and kept it, so that no row before came: by a filter that changed, such
+    /// rows move too.
+    ///
+    /// # Errors
+    /// A value that decides was not sent, or the filter does not fit the version.
+    pub(in crate::sources::postgres) fn filter<'c>(
+        &self,
+        change: RowChange<'c>,
+        scratch: &'c mut Vec<Cell>,
+    ) -> Result<Option<RowChange<'c>>, Fault> {
+        let entry = self.entry(change.index)?;
+        let filter = match &entry.filter {
+            None => return Ok(Some(change)),
+            Some(Ok(filter)) => filter,
+            Some(Err(fault)) => return Err(fault.clone()),
+        };
+        let verdict = filter.bound.judge(change.kind, &change.row).map_err(|stop| {
+            filter.metrics.count_stopped();
+            stopped(stop, &entry.version)
+        })?;
+        if self.settings.row_filters.pushdown == Pushdown::Publication
+            && verdict != Verdict::Publish
+        {
+            // never a delete: the server has seen the whole row, so one of both is wrong
+            filter.metrics.count_stopped();
+            return Err(Code::FilterPushdownDrift
+                .fault(format!("the publication let a change through that is '{verdict}' here"))
+                .at_table(entry.version.table.to_string()));
+        }
+        filter.metrics.count_verdict(verdict);
+        let RowImage { before, after, .. } = change.row;
+        Ok(match verdict {
+            Verdict::Publish => Some(change),
+            Verdict::LeaveOut => None,
+            Verdict::MovedIn => Some(RowChange {
+                kind: ChangeKind::MovedIn,
+                row: RowImage { before: None, after, ..change.row },
+                ..change
+            }),
+            Verdict::MovedOut => {
+                let before = match (before, after, self.identity(change.index)) {
+                    (None, Some(after), Some(identity)) => {
+                        alone(after, identity, scratch);
+                        Some(scratch.as_slice())
+                    }
+                    _ => before,
+                };
+                Some(RowChange {
+                    kind: ChangeKind::MovedOut,
+                    row: RowImage { before, after: None, ..change.row },
+                    ..change
+                })
+            }
+        })
+    }
+
+    /// Sees that a row which the server chose by the predicate is on that side of it here: in, or
+    /// out if it moved out.
+    ///
+    /// # Errors
+    /// `FILTER-DISAGREEMENT`.
+    pub(in crate::sources::postgres) fn confirm(
+        &self,
+        change: &RowChange<'_>,
+    ) -> Result<(), Fault> {
+        let entry = self.entry(change.index)?;
+        let Some(Ok(filter)) = &entry.filter else { return Ok(()) };
+        let (expected, counted) = match change.kind {
+            ChangeKind::MovedIn => (Verdict::Publish, Verdict::MovedIn),
+            ChangeKind::MovedOut => (Verdict::LeaveOut, Verdict::MovedOut),
+            _ => (Verdict::Publish, Verdict::Publish),
+        };
+        let read = RowImage { after: change.row.after.or(change.row.before), ..change.row };
+        let judged = filter.bound.judge(ChangeKind::Read, &read);
+        let verdict = judged.map_err(|stop| {
+            filter.metrics.count_stopped();
+            stopped(stop, &entry.version)
+        })?;
+        if verdict == expected {
+            filter.metrics.count_verdict(counted);
+            return Ok(());
+        }
+        filter.metrics.count_stopped();
+        let here = if expected == Verdict::Publish { "not true" } else { "true" };
+        Err(Code::FilterDisagreement
+            .fault(format!(
+                "the server chose a row by the filter's predicate, and it is {here} here"
+            ))
+            .at_table(entry.version.table.to_string())
+            .at_position(format!("snapshot row {}", change.sequence)))
+    }
+}
+
+/// Of a row those columns alone.
+fn alone(row: &[Cell], columns: &[usize], scratch: &mut Vec<Cell>) {
+    scratch.clear();
+    scratch.resize(row.len(), Cell::Unavailable);
+    for column in columns {
+        if let (Some(to), Some(from)) = (scratch.get_mut(*column), row.get(*column)) {
+            *to = *from;
+        }
+    }
+}
 
 /// A table whose row filter is another one than that by which it was published so far.
 pub(super) struct ChangedFilter<'a> {
