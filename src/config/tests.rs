@@ -297,7 +297,7 @@ fn misspelt_values_are_answered_on_their_key() {
             "TG-E-CONFIG-INVALID: topic.prefix '': must be 1 to 249 of the characters a-z, A-Z, 0-9, \
              '.', '_' and '-'",
             "TG-E-CONFIG-INVALID: snapshot.mode 'intial': must be one of initial, initial_only, \
-             no_data, never; did you mean initial?",
+             always, when_needed, no_data, never, configuration_based; did you mean initial?",
             "TG-E-CONFIG-INVALID: decimal.handling.mode 'strng': must be one of precise, double, \
              string; did you mean string?",
             "TG-E-CONFIG-INVALID: skipped.operations 'x': must be one of none, c, u, d, t, m",
@@ -613,7 +613,15 @@ fn a_validation_answer_has_every_key_and_every_fault() {
     assert_eq!((definition.kind, definition.default_value), ("STRING", Some("debezium")));
     assert_eq!(definition.display_name, "Slot name");
     assert_eq!(info("snapshot.mode").value.errors.len(), 1);
-    let modes = ["initial", "initial_only", "no_data", "never"];
+    let modes = [
+        "initial",
+        "initial_only",
+        "always",
+        "when_needed",
+        "no_data",
+        "never",
+        "configuration_based",
+    ];
     assert_eq!(info("snapshot.mode").value.recommended_values, modes);
     assert_eq!(info("database.password").value.value.as_deref(), Some("[hidden]"));
     assert_eq!(info("slot.nme").definition, None);

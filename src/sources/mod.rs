@@ -59,6 +59,8 @@ pub struct Heartbeats {
 /// What a source is given to begin with.
 #[derive(Debug)]
 pub struct Start {
+    /// The first attempt since the task was started, by whoever or whatever.
+    pub is_first: bool,
     /// The stored offset.
     pub offset: Option<OffsetRecord>,
     /// The remembered table states.

@@ -68,13 +68,15 @@ async fn live(
     let retry = connector.retry;
     let mut backoff = Backoff::new(retry.first_wait, retry.longest_wait);
     let mut failures = 0;
+    let mut is_first = true;
     loop {
         match wait_for_work(&mut control).await {
             Target::Stopped => return,
             Target::Started | Target::Paused => {}
         }
         let began = Instant::now();
-        let tried = attempt(connector, &mut control, (task, written)).await;
+        let tried = attempt(connector, &mut control, (task, written), is_first).await;
+        is_first = false;
         let Err(fault) = tried else { continue };
         task.metrics.fault(&fault, wall_clock_micros());
         if began.elapsed() > DID_WELL {
@@ -125,6 +127,7 @@ async fn attempt(
     connector: &TypedConnector,
     control: &mut TaskControl,
     (task, written): (&TaskRegistration, &WrittenTopics),
+    is_first: bool,
 ) -> Result<(), Fault> {
     let parts = tokio::select! {
         parts = Parts::build(connector, &task.metrics, (written, &control.orders)) => {
@@ -134,6 +137,7 @@ async fn attempt(
     };
     task.worker().tasks_started.add(1);
     control.state.send_replace(TaskState::Running { waiting: None });
+    let parts = Parts { start: sources::Start { is_first, ..parts.start }, ..parts };
     parts.run(connector, control).await
 }
 
@@ -169,6 +173,7 @@ impl Parts {
         let stage = Stage::new(settings, services, list, sender);
         let (stop, stop_receiver) = watch::channel(false);
         let start = sources::Start {
+            is_first: true,
             offset: stored.offset,
             states: stored.states,
             committed: publisher.committed(),

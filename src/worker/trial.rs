@@ -59,6 +59,7 @@ pub(super) async fn try_out(
     let list = TopicList::new();
     let (committed_sender, committed) = watch::channel(None);
     let start = Start {
+        is_first: true,
         offset: None,
         states: Vec::new(),
         committed,

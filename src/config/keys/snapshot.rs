@@ -28,8 +28,10 @@ keys! {
         "snapshot.max.threads.multiplier" Int ("1") "tables are read one after another" Rule::AtLeast(1);
         "snapshot.max.threads.multiplier.<table>" Int () "tables are read one after another";
         "legacy.snapshot.max.threads" Boolean ("false") "tables are read one after another";
-        "snapshot.mode.configuration.based.<property>" Boolean ()
-            "matters only with snapshot.mode=configuration_based, which is refused";
+        "snapshot.mode.configuration.based.snapshot.schema" Boolean ("false")
+            "definitions come with the stream; nothing has to be read of them beforehand";
+        "snapshot.mode.configuration.based.snapshot.on.schema.error" Boolean ("false")
+            "definitions come with the stream; there is no history of them that could be lost";
     }
     refused {
         "snapshot.locking.mode" String ("none") "a snapshot takes no table locks";

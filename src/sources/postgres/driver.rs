@@ -5,6 +5,7 @@
 //! creating ─► drop the half-made slot ─┘
 //! snapshot ─► keep our slot, read again ─┘
 //! streaming ─► compare slot and offset ─► stream
+//!                       └ lost, and snapshot.mode=when_needed ─► as with no offset
 //! ```
 //!
 //! Performs what the sans-IO parts ask for. Knows no record format and no Kafka.
@@ -25,16 +26,17 @@ use super::ddl;
 use super::decode::Decoder;
 use super::frames::frame_in;
 use super::heartbeat::Heart;
-use super::incremental::{Incremental, Tools, Work};
+use super::incremental::{Incremental, TableWork, Tools, Work};
 use super::initial_snapshot::{self, SnapshotTask};
 use super::messages::{MessageFilter, Messages};
 use super::offset::{Offset, Phase};
 use super::preflight;
 use super::probe::Probe;
-use super::publication::{self, Member};
+use super::publication::{self, Member, PublicationFacts};
 use super::publication_watch::PublicationWatch;
 use super::publishing::Publishing;
 use super::pushdown;
+use super::rejoin;
 use super::session::ServerVersion;
 use super::settings::SnapshotMode;
 use super::slot::{self, Standing};
@@ -64,17 +66,20 @@ pub async fn run<S: Services>(
     mut stage: Stage<S>,
 ) -> Result<(), Fault> {
     let mut stop = start.stop.clone();
+    let own = Arc::clone(&settings);
     let course = async {
         let outcome = Course::begin(settings, start, &mut stage).await;
+        let outcome = outcome.map_err(|fault| rejoin::again_if_wanted(&own, fault));
         if let Err(fault) = &outcome {
             settle(&mut stage, fault).await;
         }
         // the publisher commits what is complete when the queue ends
         drop(stage);
         match outcome? {
-            Some(Streamed { reader, status }) => status.leave(reader).await,
-            None => Ok(()),
+            Some(Streamed { reader, status }) => status.leave(reader).await?,
+            None => return Ok(()),
         }
+        if own.drops_slot_on_stop { rejoin::drop_slot(&own).await } else { Ok(()) }
     };
     tokio::select! {
         outcome = course => outcome,
@@ -136,6 +141,10 @@ struct Course<'a, S> {
     members: Vec<Member>,
     /// The end of what was published before this course began, if it goes on behind that.
     resumed_at: Option<Lsn>,
+    /// Where it was then.
+    resumed: Option<Offset>,
+    /// The first attempt since the task was started.
+    is_first: bool,
 }
 
 impl<'a, S: Services> Course<'a, S> {
@@ -144,7 +153,8 @@ impl<'a, S: Services> Course<'a, S> {
         start: Start,
         stage: &'a mut Stage<S>,
     ) -> Result<Option<Streamed>, Fault> {
-        let stored = start.offset.as_ref().map(|record| Offset::decode(&record.0)).transpose()?;
+        let mut stored =
+            start.offset.as_ref().map(|record| Offset::decode(&record.0)).transpose()?;
         if let Some(stored) = &stored
             && stored.slot != settings.slot_name
         {
@@ -154,10 +164,9 @@ impl<'a, S: Services> Course<'a, S> {
             )));
         }
         let mut connection = Connection::open(&settings.connection, Purpose::Replication).await?;
-        let standing = slot::examine(&mut connection, &settings.slot_name, stored.as_ref()).await?;
-        if let Some(stored) = &stored {
-            slot::check_gap(stored, &standing)?;
-        }
+        let examined = slot::examine(&mut connection, &settings.slot_name, stored.as_ref()).await?;
+        let standing =
+            rejoin::hold_against(&settings, &mut connection, &mut stored, examined).await?;
         let origin = Origin {
             system: standing.system.system_id.to_string(),
             database: standing.system.database.clone(),
@@ -178,7 +187,7 @@ impl<'a, S: Services> Course<'a, S> {
             publication_fingerprint: 0,
         };
         let work = Work::find(&start.states)?;
-        let Start { committed, heartbeats, stop, metrics, orders, .. } = start;
+        let Start { committed, heartbeats, stop, metrics, orders, is_first, .. } = start;
         let course = Self {
             settings,
             stage,
@@ -194,6 +203,8 @@ impl<'a, S: Services> Course<'a, S> {
             generated: false,
             members: Vec::new(),
             resumed_at: None,
+            resumed: None,
+            is_first,
         };
         course.follow(connection, standing, stored).await
     }
@@ -208,6 +219,7 @@ impl<'a, S: Services> Course<'a, S> {
         let offset = match phase {
             Some(Phase::Streaming { end }) => {
                 self.resumed_at = Some(end);
+                self.resumed.clone_from(&stored);
                 self.tables.refuse_changed_filters()?;
                 self.publish(true).await?;
                 let now = pushdown::position(&mut connection).await?;
@@ -298,7 +310,7 @@ impl<'a, S: Services> Course<'a, S> {
 
     /// Sees to the publication; says whether it publishes stored generated columns.
     async fn publish(&mut self, slot_exists: bool) -> Result<bool, Fault> {
-        let settings = &self.settings;
+        let settings = &Arc::clone(&self.settings);
         let mut control = Connection::open(&settings.connection, Purpose::Control).await?;
         let relations = list_relations(&mut control).await?;
         let via_root = settings.publish_via_partition_root;
@@ -309,13 +321,14 @@ impl<'a, S: Services> Course<'a, S> {
         self.refuse_gaps(&mut control, &selection, slot_exists).await?;
         let found = publication::read_publication(&mut control, &settings.publication_name).await?;
         combine(&pushdown::want(&mut control, settings, &mut selection, found.as_ref()).await?)?;
+        let are_read = self.queue_joining(&selection, found.as_ref(), control.version()).await?;
         let ensured = publication::ensure(&mut control, settings, &selection, slot_exists).await;
         let ensured = match ensured {
             Ok(ensured) => ensured,
             Err(faults) => return combine(&faults).map(|()| false),
         };
         control.close().await;
-        if slot_exists && !ensured.added.is_empty() {
+        if slot_exists && !are_read && !ensured.added.is_empty() {
             tracing::warn!(
                 publication = settings.publication_name,
                 tables = ensured.added.join(", "),
@@ -328,6 +341,29 @@ impl<'a, S: Services> Course<'a, S> {
         self.generated = ensured.facts.generated;
         self.members = ensured.facts.members;
         Ok(ensured.facts.generated)
+    }
+
+    /// Notes which tables are to be read beside the stream, before the publication is altered:
+    /// afterwards nobody could tell that they are new. Says whether there are any.
+    async fn queue_joining(
+        &mut self,
+        selection: &Selection,
+        found: Option<&PublicationFacts>,
+        version: ServerVersion,
+    ) -> Result<bool, Fault> {
+        let (Some(offset), Some(facts)) = (&self.resumed, found) else { return Ok(false) };
+        let server = (version, self.is_first);
+        let tables = rejoin::joining(&self.settings, server, (selection, facts), &self.work)?;
+        if tables.is_empty() {
+            return Ok(false);
+        }
+        let names: Vec<_> = tables.iter().map(TableWork::qualified_name).collect();
+        let record = OffsetRecord(Arc::from(offset.encode()));
+        self.work.add(tables, &format!("{:x}", nonce()))?;
+        self.stage.remember(self.work.state()?);
+        self.stage.store(Some(record)).await?;
+        tracing::info!(tables = names.join(", "), "tables are read beside the stream");
+        Ok(true)
     }
 
     /// A table that was captured and is not published any more has lost what was written meanwhile;

@@ -188,7 +188,7 @@ impl<S: Services> SnapshotTask<'_, S> {
         for facts in facts {
             tables.push(reading.announce(facts, generated).await?);
         }
-        tables.retain(|(facts, _)| is_wanted(facts, &settings));
+        tables.retain(|(facts, _)| settings.snapshot_reads(&facts.qualified_name()));
         metrics.set_tables(tables.len());
         for (facts, index) in &tables {
             if !reading.table(&mut session, facts, *index).await? {
@@ -339,12 +339,6 @@ impl<S: Services> Reading<'_, S> {
         stage.commit(self.record.clone(), self.record.clone(), None).await?;
         stage.hand_over().await
     }
-}
-
-fn is_wanted(facts: &TableFacts, settings: &Settings) -> bool {
-    settings.snapshot_include.as_ref().is_none_or(|patterns| {
-        patterns.iter().any(|pattern| pattern.is_match(&facts.qualified_name()))
-    })
 }
 
 /// What comes after a row of the snapshot.

@@ -10,8 +10,8 @@ use super::key_rules::KeyRules;
 use super::messages::MessageFilter;
 use super::row_filter::{Pushdown, RowFilters};
 use super::settings::{
-    ConnectionSettings, KeyChangeToast, PublicationAutocreate, Settings, SnapshotMode, SslMode,
-    TableFilter, ToastMode,
+    ConnectionSettings, KeyChangeToast, OffsetMismatch, PublicationAutocreate, Settings,
+    SnapshotMode, SslMode, TableFilter, ToastMode,
 };
 use crate::config::keys::keys;
 use crate::config::{Choice, ConfigFault, KeyDef, Rejection, Rule, Table, Values};
@@ -115,6 +115,16 @@ keys! {
         SLOT_NAME "slot.name" String ("debezium") High
             "The replication slot; created if it does not exist. No two connectors may share one."
             Rule::Is(slot_name);
+        OFFSET_MISMATCH "offset.mismatch.strategy" String ("no_validation") Low
+            "What becomes of changes between the stored offset and a slot that is ahead of it. They cannot be read any more: the task stops (no_validation, trust_offset), or they are given up and the stream begins where the slot is (trust_slot, trust_greater_lsn). A slot that is behind loses nothing, and nothing is published twice."
+            Rule::OneOf(&[
+                Choice::of("no_validation"),
+                Choice::of("trust_offset"),
+                Choice::of("trust_slot"),
+                Choice::of("trust_greater_lsn"),
+            ]);
+        SLOT_DROP "slot.drop.on.stop" Boolean ("false") Low
+            "The replication slot is dropped whenever the task ends in good order (stop, pause, restart, the worker's end), and what is written until the next start is not in any stream; so that start must read all tables anew (snapshot.mode=when_needed).";
         SLOT_MAX_RETRIES "slot.max.retries" Int ("6") Low
             "Attempts to attach to a slot that another process is using."
             Rule::AtLeast(0);
@@ -182,19 +192,11 @@ keys! {
         "lsn.flush.timeout.ms" Long ("30000") "telling the server does not wait for an answer";
         "lsn.flush.timeout.action" String ("fail") "telling the server does not wait for an answer"
             Rule::OneOf(&[Choice::of("fail"), Choice::of("warn"), Choice::of("ignore")]);
-        "offset.mismatch.strategy" String ("no_validation") "the slot is always compared with the stored offset, and a gap stops the task"
-            Rule::OneOf(&[
-                Choice::of("no_validation"),
-                Choice::refused("trust_offset", "a gap between slot and offset is lost data; it is never passed over"),
-                Choice::refused("trust_slot", "a gap between slot and offset is lost data; it is never passed over"),
-                Choice::refused("trust_greater_lsn", "a gap between slot and offset is lost data; it is never passed over"),
-            ]);
         "internal.create.slot.command.timeout" Long ("90")
             "creating a slot waits for as long as running transactions make it";
     }
     refused {
         "flush.lsn.source" Boolean ("true") "a slot that is never told would keep the server's log for ever";
-        "slot.drop.on.stop" Boolean ("false") "dropping the slot at a stop would lose what is written until the next start";
         "slot.failover" Boolean ("false") "failover slots are not built yet; create the slot beforehand to have one";
         "internal.slot.seek.to.known.offset.on.start" Boolean ("false")
             "a gap between slot and offset is lost data; it is never passed over";
@@ -259,17 +261,23 @@ keys! {
     SNAPSHOT "PostgreSQL: Snapshot"
     supported {
         SNAPSHOT_MODE "snapshot.mode" String ("initial") High
-            "What a connector without a stored offset does: read the tables and then stream, read them and end, or stream only."
+            "What a connector without a stored offset does: read the tables and then stream, read them and end, or stream only. And with one: read all tables again at every start (always), or if the slot no longer has what the offset needs (when_needed)."
             Rule::OneOf(&[
                 Choice::of("initial"),
                 Choice::of("initial_only"),
+                Choice::of("always"),
+                Choice::of("when_needed"),
                 Choice::of("no_data"),
                 Choice::of("never"),
-                Choice::refused("always", "a snapshot at every start is not built yet"),
-                Choice::refused("when_needed", "a lost position is never passed over by itself; delete the offset to snapshot anew"),
-                Choice::refused("configuration_based", "use initial, initial_only or no_data"),
+                Choice::of("configuration_based"),
                 Choice::refused("custom", "it names a Java class"),
             ]);
+        BASED_ON_DATA "snapshot.mode.configuration.based.snapshot.data" Boolean ("false") Low
+            "With snapshot.mode=configuration_based: tables are read at the first start.";
+        BASED_ON_STREAM "snapshot.mode.configuration.based.start.stream" Boolean ("false") Low
+            "With snapshot.mode=configuration_based: changes are streamed.";
+        BASED_ON_DATA_ERROR "snapshot.mode.configuration.based.snapshot.on.data.error" Boolean ("false") Low
+            "With snapshot.mode=configuration_based: as when_needed does, tables are read anew if the slot no longer has what the offset needs.";
         SNAPSHOT_INCLUDE "snapshot.include.collection.list" List () Medium
             "Regular expressions for those captured tables that a snapshot reads, as schema.table; without it all."
             Rule::Patterns;
@@ -318,9 +326,68 @@ fn key_columns(text: &str) -> Result<(), Rejection> {
     KeyRules::parse(text).map(drop).map_err(Rejection::invalid)
 }
 
+fn snapshot_mode(values: &mut Values<'_>) -> SnapshotMode {
+    let chosen = values.choice(
+        &SNAPSHOT_MODE,
+        ("initial", Some(SnapshotMode::Initial)),
+        &[
+            ("initial_only", Some(SnapshotMode::InitialOnly)),
+            ("always", Some(SnapshotMode::Always)),
+            ("when_needed", Some(SnapshotMode::WhenNeeded)),
+            ("no_data", Some(SnapshotMode::NoData)),
+            ("never", Some(SnapshotMode::NoData)),
+            ("configuration_based", None),
+        ],
+    );
+    let parts =
+        [&BASED_ON_DATA, &BASED_ON_STREAM, &BASED_ON_DATA_ERROR].map(|key| values.flag(key));
+    chosen.unwrap_or_else(|| match parts {
+        [_, true, true] => SnapshotMode::WhenNeeded,
+        [true, true, false] => SnapshotMode::Initial,
+        [false, true, false] => SnapshotMode::NoData,
+        [true, false, _] => SnapshotMode::InitialOnly,
+        [false, false, _] => {
+            values.fault(
+                &SNAPSHOT_MODE,
+                format!(
+                    "with configuration_based, {} or {} must be true: neither rows nor changes are wanted",
+                    BASED_ON_DATA.name, BASED_ON_STREAM.name
+                ),
+            );
+            SnapshotMode::NoData
+        }
+    })
+}
+
+fn offset_mismatch(values: &mut Values<'_>) -> OffsetMismatch {
+    values.choice(
+        &OFFSET_MISMATCH,
+        ("no_validation", OffsetMismatch::Stop),
+        &[
+            ("trust_offset", OffsetMismatch::Stop),
+            ("trust_slot", OffsetMismatch::PassOver),
+            ("trust_greater_lsn", OffsetMismatch::PassOver),
+        ],
+    )
+}
+
+/// Without its slot a connector goes on only if it may read the tables anew.
+fn drops_slot_on_stop(values: &mut Values<'_>, mode: SnapshotMode) -> bool {
+    let drops = values.flag(&SLOT_DROP);
+    if drops && mode != SnapshotMode::WhenNeeded {
+        values.fault(
+            &SLOT_DROP,
+            "what is written until the next start would be lost: it needs \
+             snapshot.mode=when_needed, by which the next start reads all tables anew",
+        );
+    }
+    drops
+}
+
 /// Reads the source's settings. After a fault the result is of no use; the faults are in `values`.
 pub fn parse(values: &mut Values<'_>, connector: &str) -> Settings {
     let (toast, key_change_toast) = toast(values);
+    let snapshot_mode = snapshot_mode(values);
     Settings {
         toast,
         key_change_toast,
@@ -342,15 +409,9 @@ pub fn parse(values: &mut Values<'_>, connector: &str) -> Settings {
             ],
         ),
         publish_via_partition_root: values.flag(&VIA_ROOT),
-        snapshot_mode: values.choice(
-            &SNAPSHOT_MODE,
-            ("initial", SnapshotMode::Initial),
-            &[
-                ("initial_only", SnapshotMode::InitialOnly),
-                ("no_data", SnapshotMode::NoData),
-                ("never", SnapshotMode::NoData),
-            ],
-        ),
+        snapshot_mode,
+        offset_mismatch: offset_mismatch(values),
+        drops_slot_on_stop: drops_slot_on_stop(values, snapshot_mode),
         messages: messages(values),
         tables: tables(values),
         key_rules: values

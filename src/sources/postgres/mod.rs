@@ -43,6 +43,7 @@ mod publication_watch;
 mod probe;
 mod slot_health;
 mod heartbeat;
+mod rejoin;
 mod driver;
 mod takeover;
 mod trial;
@@ -56,8 +57,8 @@ pub use preflight::check;
 pub use preview::versions;
 pub use row_filter::{Pushdown, RowFilters};
 pub use settings::{
-    ConnectionSettings, KeyChangeToast, PublicationAutocreate, Settings, SnapshotMode, SslMode,
-    TableFilter, ToastMode,
+    ConnectionSettings, KeyChangeToast, OffsetMismatch, PublicationAutocreate, Settings,
+    SnapshotMode, SslMode, TableFilter, ToastMode,
 };
 pub use slot_health::watch_health;
 pub use tables::adopt_filters;

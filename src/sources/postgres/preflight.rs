@@ -13,10 +13,11 @@ use super::publication::{
     Change, accountable, check_coverage, check_definition, check_identities, plan, read_publication,
 };
 use super::pushdown;
+use super::rejoin;
 use super::row_filter::Pushdown;
 use super::session::ServerVersion;
 use super::slot::{SlotFacts, check_kind, read_slot};
-use super::{PublicationAutocreate, Settings, SnapshotMode};
+use super::{PublicationAutocreate, Settings};
 use crate::error::{Code, Fault};
 
 /// The oldest version that has everything which the stream and the first snapshot need.
@@ -46,6 +47,7 @@ async fn examine(
 ) -> Result<(), Fault> {
     let server = read_server(control).await?;
     faults.extend(server.faults(control.version()));
+    faults.extend(rejoin::always_is_possible(settings, control.version()).err());
     faults.extend(settings.messages.check(control.version()).err());
     if settings.ddl.takes_notes() {
         faults.extend(ddl::require(control, &settings.connection.user).await.err());
@@ -65,7 +67,7 @@ async fn examine(
             for warning in &selection.warnings {
                 tracing::warn!("{warning}");
             }
-            if settings.snapshot_mode != SnapshotMode::NoData {
+            if settings.snapshot_mode.reads_rows() {
                 faults.extend(unreadable(control, &selection).await?);
             }
             let publishing = Publishing { settings, selection: &selection, server: &server };

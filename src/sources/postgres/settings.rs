@@ -49,6 +49,10 @@ pub struct Settings {
     pub probe_interval: Duration,
     /// `status.update.interval.ms`.
     pub status_interval: Duration,
+    /// `offset.mismatch.strategy`.
+    pub offset_mismatch: OffsetMismatch,
+    /// `slot.drop.on.stop`.
+    pub drops_slot_on_stop: bool,
     /// `slot.max.retries`: attempts to attach to a busy slot.
     pub slot_max_retries: u32,
     /// `slot.retry.delay.ms`.
@@ -150,6 +154,12 @@ pub enum KeyChangeToast {
 }
 
 impl Settings {
+    /// Whether snapshots read a table, named `schema.table`.
+    pub(super) fn snapshot_reads(&self, table: &str) -> bool {
+        let listed = self.snapshot_include.as_ref();
+        listed.is_none_or(|patterns| patterns.iter().any(|pattern| pattern.is_match(table)))
+    }
+
     /// What becomes of rows that nothing could complete.
     pub const fn incomplete_rows(&self) -> IncompleteRows {
         let marked = IncompleteRows {
@@ -181,10 +191,30 @@ impl Settings {
 pub enum SnapshotMode {
     /// A snapshot at the first start, then the stream.
     Initial,
+    /// The same; and at every later start all tables are read beside the stream.
+    Always,
+    /// The same; and a snapshot if the slot no longer has what the offset needs.
+    WhenNeeded,
     /// A snapshot at the first start, then nothing.
     InitialOnly,
     /// The stream only.
     NoData,
+}
+
+impl SnapshotMode {
+    /// Whether rows that a table had before its changes are streamed are wanted.
+    pub(super) const fn reads_rows(self) -> bool {
+        !matches!(self, Self::NoData)
+    }
+}
+
+/// `offset.mismatch.strategy`: what becomes of changes that the slot passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OffsetMismatch {
+    /// The task stops: they cannot be read any more.
+    Stop,
+    /// They are given up, and the stream begins where the slot is.
+    PassOver,
 }
 
 /// Which tables are captured: anchored, case-insensitive patterns over `schema` or `schema.table`.

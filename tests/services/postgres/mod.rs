@@ -16,8 +16,8 @@ use tidegate::sources::postgres::connection::ReplicationStream;
 use tidegate::sources::postgres::ddl::DdlSettings;
 use tidegate::sources::postgres::key_rules::KeyRules;
 use tidegate::sources::postgres::{
-    ConnectionSettings, KeyChangeToast, MessageFilter, PublicationAutocreate, RowFilters, Settings,
-    SnapshotMode, SslMode, TableFilter, ToastMode,
+    ConnectionSettings, KeyChangeToast, MessageFilter, OffsetMismatch, PublicationAutocreate,
+    RowFilters, Settings, SnapshotMode, SslMode, TableFilter, ToastMode,
 };
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, NoTls};
@@ -123,6 +123,8 @@ fn source_settings(connection: &ConnectionSettings, slot: &str, publication: &st
         messages: MessageFilter::default(),
         publish_via_partition_root: false,
         snapshot_mode: SnapshotMode::Initial,
+        offset_mismatch: OffsetMismatch::Stop,
+        drops_slot_on_stop: false,
         tables: TableFilter::default(),
         toast: ToastMode::Backfill,
         key_change_toast: KeyChangeToast::Sentinel,

@@ -111,6 +111,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.command(&what, &command).await.map(drop)
     }
 
+    /// The same, as soon as nobody uses it.
+    ///
+    /// # Errors
+    /// As [`Self::drop_slot`].
+    pub async fn drop_slot_when_idle(&mut self, name: &str) -> Result<(), Fault> {
+        let what = format!("dropping the replication slot \"{name}\"");
+        let command = format!("DROP_REPLICATION_SLOT {} WAIT", identifier(name));
+        self.command(&what, &command).await.map(drop)
+    }
+
     /// Reads where the branches before a timeline ended, oldest first. The first timeline has none.
     ///
     /// # Errors

@@ -56,6 +56,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+pub(super) use self::orders::OLDEST;
 pub use self::orders::plan;
 use self::placement::{Doubt, Placement, Step};
 use self::reader::{Choice, Chunk, Reader, Wanted};

@@ -22,7 +22,7 @@ use crate::sources::{Order, SnapshotAction, SnapshotRequest, SnapshotTable};
 use crate::stage::Services;
 
 /// The oldest version on which blocks can be read by range, and snapshots told.
-const OLDEST: u32 = 14;
+pub(in crate::sources::postgres) const OLDEST: u32 = 14;
 
 impl Incremental {
     /// Carries out what waits. No transaction is open.

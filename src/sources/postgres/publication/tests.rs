@@ -9,8 +9,8 @@ use crate::plan::KeyValueMode;
 use crate::sources::postgres::ddl::DdlSettings;
 use crate::sources::postgres::key_rules::KeyRules;
 use crate::sources::postgres::{
-    ConnectionSettings, KeyChangeToast, MessageFilter, RowFilters, SnapshotMode, SslMode,
-    TableFilter, ToastMode,
+    ConnectionSettings, KeyChangeToast, MessageFilter, OffsetMismatch, RowFilters, SnapshotMode,
+    SslMode, TableFilter, ToastMode,
 };
 
 fn settings(mode: PublicationAutocreate, via_root: bool) -> Settings {
@@ -37,6 +37,8 @@ fn settings(mode: PublicationAutocreate, via_root: bool) -> Settings {
         messages: MessageFilter::default(),
         publish_via_partition_root: via_root,
         snapshot_mode: SnapshotMode::Initial,
+        offset_mismatch: OffsetMismatch::Stop,
+        drops_slot_on_stop: false,
         tables: TableFilter::default(),
         toast: ToastMode::Backfill,
         key_change_toast: KeyChangeToast::Sentinel,

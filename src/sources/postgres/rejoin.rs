@@ -1,0 +1,127 @@
+//! A stored offset that the slot does not fit, and tables that join a stream that is under way.
+//!
+//! Carries out what the configuration says of them. Knows no record format. **Invariants:** a gap is
+//! passed over only where the configuration says so in its own words, and never in silence; of a
+//! server that is another one nothing is ever assumed.
+
+use super::Settings;
+use super::capture::Selection;
+use super::connection::{Connection, Purpose};
+use super::incremental::{Aim, OLDEST, TableWork, Work};
+use super::offset::{Offset, Phase};
+use super::publication::PublicationFacts;
+use super::session::ServerVersion;
+use super::settings::{OffsetMismatch, SnapshotMode};
+use super::slot::{self, Standing};
+use crate::error::{Code, Fault};
+
+/// The faults that mean that the slot no longer has what the offset needs.
+const LOST: [Code; 3] = [Code::SlotMissing, Code::SlotGap, Code::SlotLost];
+
+/// Sees that the stream can go on at the stored offset, or makes of both what the configuration
+/// wants if it cannot: without an offset everything begins anew.
+///
+/// # Errors
+/// As [`slot::check_gap`]; a lost slot cannot be dropped.
+pub(super) async fn hold_against(
+    settings: &Settings,
+    connection: &mut Connection,
+    stored: &mut Option<Offset>,
+    mut standing: Standing,
+) -> Result<Standing, Fault> {
+    let Some(offset) = stored else { return Ok(standing) };
+    let Err(fault) = slot::check_gap(offset, &standing) else { return Ok(standing) };
+    if settings.snapshot_mode == SnapshotMode::WhenNeeded && LOST.contains(&fault.code()) {
+        tracing::warn!(
+            cause = %fault,
+            "all tables are read anew (snapshot.mode=when_needed); rows that were deleted since the \
+             stored offset stay in the topics"
+        );
+        if fault.code() == Code::SlotLost {
+            slot::drop_when_free(connection, settings).await?;
+            standing.slot = None;
+        }
+        *stored = None;
+        return Ok(standing);
+    }
+    let confirmed = standing.slot.as_ref().and_then(|slot| slot.confirmed);
+    match (settings.offset_mismatch, fault.code(), confirmed) {
+        (OffsetMismatch::PassOver, Code::SlotGap, Some(confirmed)) => {
+            tracing::warn!(
+                cause = %fault,
+                position = %confirmed,
+                "the changes before the slot's position are given up (offset.mismatch.strategy)"
+            );
+            offset.phase = Phase::Streaming { end: confirmed };
+            // the rest of a transaction that was split is among them
+            offset.inside = None;
+            Ok(standing)
+        }
+        _ => Err(fault),
+    }
+}
+
+/// A slot that is lost while it is read is no end where the tables may be read anew.
+pub(super) fn again_if_wanted(settings: &Settings, fault: Fault) -> Fault {
+    if settings.snapshot_mode == SnapshotMode::WhenNeeded && LOST.contains(&fault.code()) {
+        return Code::StreamStopped.fault(fault.to_string());
+    }
+    fault
+}
+
+/// Drops the slot behind a stream that has ended in good order. If that fails it stays, and so does
+/// everything that is written: the next start goes on with it.
+pub(super) async fn drop_slot(settings: &Settings) -> Result<(), Fault> {
+    let mut connection = Connection::open(&settings.connection, Purpose::Replication).await?;
+    connection.drop_slot_when_idle(&settings.slot_name).await?;
+    connection.close().await;
+    tracing::info!(
+        slot = settings.slot_name,
+        "the replication slot is dropped (slot.drop.on.stop); the next start reads all tables anew"
+    );
+    Ok(())
+}
+
+/// The tables whose rows are to be read beside the stream: those that the publication does not
+/// carry yet, and all of them where each start of the task reads them anew.
+///
+/// # Errors
+/// `SERVER-VERSION`: that is wanted, and the server is too old for reading beside the stream.
+pub(super) fn joining(
+    settings: &Settings,
+    (version, is_first): (ServerVersion, bool),
+    (selection, facts): (&Selection, &PublicationFacts),
+    work: &Work,
+) -> Result<Vec<TableWork>, Fault> {
+    let (reads_new, reads_all) = match settings.snapshot_mode {
+        SnapshotMode::Initial | SnapshotMode::WhenNeeded => (true, false),
+        SnapshotMode::Always => (true, is_first),
+        SnapshotMode::InitialOnly | SnapshotMode::NoData => (false, false),
+    };
+    always_is_possible(settings, version)?;
+    if version.major() < OLDEST {
+        return Ok(Vec::new());
+    }
+    let is_waiting = |name: &str| work.tables().iter().any(|one| one.qualified_name() == name);
+    let tables = selection.captured.iter().filter(|table| {
+        let name = table.qualified_name();
+        (reads_all || (reads_new && !facts.carries(table)))
+            && settings.snapshot_reads(&name)
+            && !is_waiting(&name)
+    });
+    Ok(tables.map(|table| TableWork::new(&table.namespace, &table.name, Aim::Read)).collect())
+}
+
+/// Whether the server can do what `snapshot.mode=always` takes.
+///
+/// # Errors
+/// `SERVER-VERSION`.
+pub(super) fn always_is_possible(settings: &Settings, version: ServerVersion) -> Result<(), Fault> {
+    if settings.snapshot_mode == SnapshotMode::Always && version.major() < OLDEST {
+        return Err(Code::ServerVersion.fault(format!(
+            "snapshot.mode=always reads tables beside the stream, which needs version {OLDEST} of \
+             the server"
+        )));
+    }
+    Ok(())
+}
