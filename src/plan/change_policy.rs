@@ -73,17 +73,21 @@ impl ChangePolicy {
         };
         let what: Vec<String> = change.columns.iter().map(describe).collect();
         let what = if what.is_empty() { change.kind.to_owned() } else { what.join("; ") };
-        let mut acknowledged = self.acknowledged.clone();
-        acknowledged.push(id.to_owned());
         Err(code
             .fault(format!("the definition of \"{table}\" changed ({what}), and {why}"))
             .at_table(table.to_string())
             .hint(format!(
                 "Stop what writes to the table, apply the change downstream as well, then let this \
-                 one pass: PATCH /connectors/{{name}}/config {{\"schema.changes.acknowledged\": \
-                 \"{}\"}}; see docs/schema-changes.md.",
-                acknowledged.join(",")
+                 one pass: {}; see docs/schema-changes.md.",
+                self.call(id)
             )))
+    }
+
+    /// The call by which an operator lets a change pass; what passed before still does.
+    pub fn call(&self, id: &str) -> String {
+        let ids: Vec<&str> = self.acknowledged.iter().map(String::as_str).chain([id]).collect();
+        let ids = ids.join(",");
+        format!("PATCH /connectors/{{name}}/config {{\"schema.changes.acknowledged\": \"{ids}\"}}")
     }
 
     fn objection(&self, table: &TableId, change: &TableChange) -> Option<(Code, &'static str)> {

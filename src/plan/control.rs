@@ -92,6 +92,7 @@ pub fn control_record(
         None => "unknown",
     });
     let action = match rewrite {
+        Some(rewrite) if rewrite.action == "resnapshot" => rewrite.action,
         _ if origin.acknowledged => "acknowledged",
         Some(rewrite) => rewrite.action,
         None => "forwarded",

@@ -98,6 +98,11 @@ impl TablePlan {
         records::compile(version, settings, source).map_err(|fault| fault.at_table(table))
     }
 
+    /// Whether a change of this kind has records.
+    pub fn has(&self, kind: ChangeKind) -> bool {
+        self.kinds.get(kind as usize).is_some_and(|records| !records.is_empty())
+    }
+
     /// The columns of the row after for which a change of this kind may have markers in a record
     /// that has no predecessor to take their values from.
     pub fn unmergeable(&self, kind: ChangeKind) -> Vec<usize> {

@@ -189,6 +189,16 @@ impl<S: Services> Stage<S> {
         &self.settings.plan
     }
 
+    /// Whether changes of a kind leave a trace in what is published of a version.
+    ///
+    /// # Errors
+    /// The version cannot be published.
+    pub fn publishes(&self, version: &Arc<TableVersion>, kind: ChangeKind) -> Result<bool, Fault> {
+        let settings = &self.settings;
+        let plan = TablePlan::compile(Arc::clone(version), &settings.plan, &settings.source)?;
+        Ok(plan.has(kind))
+    }
+
     /// Makes a table version ready for rows: compiles its plan, registers its schemas, sees to its
     /// topic. What is complete is handed over first, for this may wait.
     ///

@@ -216,11 +216,11 @@ def refuse(t: Trial) -> None:
           "begin; insert into t values (3, 3, 'three'); alter table t alter v type int using v * 10; insert into t values (4, 4, 'four'); commit",
           "insert into t values (5, 5, 'five')")
     trace = connector.wait_failed("TG-E-SCHEMA-REWRITE")
-    check("column v" in trace and "public.t" in trace and "schema.rewrite.acknowledged" in trace, f"what, where, what to do: {trace}")
+    check("column v" in trace and "public.t" in trace and "schema.changes.acknowledged" in trace, f"what, where, what to do: {trace}")
     equal([r.key["id"] for r in t.topic("t").read()], [1, 2], "rows before the transaction, and none of it")
     connector.fail_again("TG-E-SCHEMA-REWRITE")
-    marker = trace.split("then add ")[1].split(" to schema")[0]
-    worker.rest("PUT", f"/connectors/{t.name}/config", config | {"schema.rewrite.acknowledged": marker})
+    marker = trace.split('"schema.changes.acknowledged": "')[1].split('"')[0]
+    worker.rest("PATCH", f"/connectors/{t.name}/config", {"schema.changes.acknowledged": marker})
     connector.wait_running()
     equal([r.key["id"] for r in t.records("t", 5)], [1, 2, 3, 4, 5], "all rows")
     equal([c["id"] for c in changes(t, "t")], [marker], "the id of its record")

@@ -9,6 +9,7 @@ from typing import Any, Callable, Iterable
 import psycopg
 
 from harness.checks import check, equal, wait_for
+from harness.mirror import merged
 from harness.topics import Record
 from harness.trial import Trial
 from harness.worker import Connector
@@ -49,27 +50,6 @@ def wait_done(t: Trial, connector: Connector, *, timeout: float = 90) -> dict[st
 
 
 # ------------------------------------------------------------ what a reader holds
-def merged(records: list[Record]) -> dict[str, dict[str, Any]]:
-    """By key; a value that was not sent is the one that the reader has."""
-    rows: dict[str, dict[str, Any]] = {}
-    for record in records:
-        if record.op == "t":
-            rows.clear()
-            continue
-        key = json.dumps(record.key)
-        if record.tombstone or record.op == "d":
-            rows.pop(key, None)
-            continue
-        row = dict(record.after)
-        for column in (record.extension("unavailable") or "").split(","):
-            name = column.removeprefix("after.")
-            # Before its chunk a reader may not have the row; then the marker stays until the chunk comes.
-            if name in row and key in rows:
-                row[name] = rows[key][name]
-        rows[key] = row
-    return rows
-
-
 def table(t: Trial, name: str, *key: str) -> dict[str, dict[str, Any]]:
     return {json.dumps({column: row[column] for column in key}): row for row in t.query(f"select * from {name}")}
 

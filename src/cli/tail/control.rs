@@ -23,6 +23,7 @@ pub(super) fn describe(value: &Value, paint: Paint) -> (String, Vec<String>) {
         Some("dropped") => format!("{table} was dropped"),
         Some("topology") => format!("the partitions of {table} changed"),
         Some("suspected") => format!("{table} was probably rewritten"),
+        Some("reread") => format!("{table} was read again; its rows are all there"),
         _ if rewrites(value) => format!("the rows of {table} were written anew"),
         _ if changes.is_empty() => format!("the definition of {table} changed"),
         _ => format!("the columns of {table} changed"),
@@ -30,6 +31,12 @@ pub(super) fn describe(value: &Value, paint: Paint) -> (String, Vec<String>) {
     let mut lines: Vec<_> = changes.iter().map(|change| in_words(change, paint)).collect();
     if rewrites(value) {
         lines.push(paint.red("what was published of its rows may not be true any more"));
+        if value.get("action").is_some_and(|action| action == "resnapshot") {
+            lines.push(
+                "it is read again; a record of the kind reread says when that is through"
+                    .to_owned(),
+            );
+        }
     }
     if let Some(line) = identity_change(value) {
         lines.push(line);
@@ -73,6 +80,7 @@ fn in_words(change: &Value, paint: Paint) -> String {
         Some("identity") if to == "true" => format!("column {column} now belongs to the identity"),
         Some("identity") => format!("column {column} no longer belongs to the identity"),
         Some("renamed") => format!("column {column} is now called {to}"),
+        Some("reread") => format!("{to}, for the change {from}"),
         Some("replaced") => {
             paint.red(&format!("column {column} was dropped, and another added under its name"))
         }

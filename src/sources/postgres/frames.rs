@@ -83,7 +83,7 @@ async fn take_note<S: Services>(
             decoder.install(oid, noted.table)?;
         }
     }
-    Ok(())
+    publishing.take_upheavals()
 }
 
 /// A description was repeated: the key may be another one.

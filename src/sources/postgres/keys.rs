@@ -163,14 +163,8 @@ keys! {
             "With ddl.capture=off: how often the catalogue is looked at for tables that may have been rewritten; 0 is never. A suspicion is a warning and a record of the kind suspected, never a refusal."
             Rule::AtLeast(0);
         REWRITE_ACTION "schema.rewrite.action" String ("warn") Medium
-            "What becomes of a captured table that a change of its definition wrote anew (ALTER … TYPE … USING, a volatile default), so that rows which were published may have other values now. warn: the log and the control topic say so. refuse (with ddl.capture=event_trigger): the task stops there, until the change is acknowledged."
-            Rule::OneOf(&[
-                Choice::of("warn"),
-                Choice::of("refuse"),
-                Choice::refused("resnapshot", "reading a table again while it is streamed is not built yet; use refuse and the drained recipe"),
-            ]);
-        REWRITES_ACKNOWLEDGED "schema.rewrite.acknowledged" List () Low
-            "Ids of the rewrites that refuse lets pass; the message with which the task stopped has the id.";
+            "What becomes of a captured table that a change of its definition wrote anew (ALTER … TYPE … USING, a volatile default), so that rows which were published may have other values now. warn: the log and the control topic say so. With ddl.capture=event_trigger also refuse: the task stops there, until the change is acknowledged (schema.changes.acknowledged); and resnapshot: the table is read again beside the stream, and the control topic says when that is through."
+            Rule::OneOf(&[Choice::of("warn"), Choice::of("refuse"), Choice::of("resnapshot")]);
         STATUS_INTERVAL "status.update.interval.ms" Int ("10000") Low
             "How often the server is told what it may forget."
             Rule::AtLeast(1);
@@ -196,6 +190,8 @@ keys! {
             "creating a slot waits for as long as running transactions make it";
     }
     refused {
+        "schema.rewrite.acknowledged" List ()
+            "rewrites are acknowledged in schema.changes.acknowledged, like all changes";
         "flush.lsn.source" Boolean ("true") "a slot that is never told would keep the server's log for ever";
         "slot.failover" Boolean ("false") "failover slots are not built yet; create the slot beforehand to have one";
         "internal.slot.seek.to.known.offset.on.start" Boolean ("false")
@@ -532,14 +528,14 @@ fn ddl(values: &mut Values<'_>) -> DdlSettings {
     let rewrites = values.choice(
         &REWRITE_ACTION,
         ("warn", RewriteAction::Warn),
-        &[("refuse", RewriteAction::Refuse)],
+        &[("refuse", RewriteAction::Refuse), ("resnapshot", RewriteAction::Resnapshot)],
     );
-    if rewrites == RewriteAction::Refuse && capture == DdlCaptureMode::Off {
-        let message = "refuse needs ddl.capture=event_trigger: without it a rewrite is suspected at \
+    if rewrites != RewriteAction::Warn && capture == DdlCaptureMode::Off {
+        let message = "it needs ddl.capture=event_trigger: without it a rewrite is suspected at \
                        best, never known";
         values.fault(&REWRITE_ACTION, message);
     }
-    DdlSettings { capture, rewrites, acknowledged: values.list(&REWRITES_ACKNOWLEDGED) }
+    DdlSettings { capture, rewrites }
 }
 
 fn refuse_both(values: &mut Values<'_>, include: &'static KeyDef, exclude: &'static KeyDef) {

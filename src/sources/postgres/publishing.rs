@@ -17,8 +17,8 @@ use super::relations::RelationDescriptor;
 use super::reselect::Reread;
 use super::siblings::Siblings;
 use super::status::clock_micros;
-use super::tables::{Place, Tables};
-use super::wire::{Lsn, Xid};
+use super::tables::{Place, RereadTable, Tables};
+use super::wire::{Lsn, RelationId, Xid};
 use crate::change::{Cell, ChangeKind, Event, RowImage};
 use crate::error::{Code, Fault};
 use crate::stage::{OffsetRecord, Services, Stage, TableState};
@@ -217,6 +217,50 @@ impl<'a, S: Services> Publishing<'a, S> {
             self.fields.set_time(self.now_micros);
         }
         Ok(())
+    }
+
+    /// What was published of a table is void; its rows follow.
+    ///
+    /// # Errors
+    /// It cannot be published.
+    pub(super) async fn clear(
+        &mut self,
+        (relation, index): (RelationId, usize),
+        position: Lsn,
+    ) -> Result<(), Fault> {
+        let row = RowImage { bytes: &[], before: None, after: None, reread: &[] };
+        let kind = ChangeKind::Truncate;
+        let change = RowChange { relation, index, kind, row, lsn: position, sequence: 0 };
+        self.write(&change, 0, SnapshotMarker::Incremental).await
+    }
+
+    /// Notes said something of tables that may be read beside the stream: what has to be read again
+    /// is stored with the records that say so.
+    ///
+    /// # Errors
+    /// Only if the program is wrong.
+    pub(super) fn take_upheavals(&mut self) -> Result<(), Fault> {
+        let upheavals = self.tables.take_upheavals();
+        let Some(chunks) = self.chunks.as_mut().filter(|_| !upheavals.is_empty()) else {
+            return Ok(());
+        };
+        if chunks.upset(upheavals) {
+            self.stage.remember(chunks.state()?);
+        }
+        Ok(())
+    }
+
+    /// A rewritten table was read again.
+    ///
+    /// # Errors
+    /// Registry or broker refuse, or the publisher has ended.
+    pub(super) async fn tell_reread(
+        &mut self,
+        reread: RereadTable<'_>,
+        state: TableState,
+    ) -> Result<(), Fault> {
+        self.tables.tell_reread(reread, state, self.stage).await?;
+        self.commit_here().await
     }
 
     /// Keeps a state with the rows that were written since the last transaction.

@@ -4,8 +4,10 @@
 //! that it gave a description. **Invariants:** a version is announced before its first row, once; a
 //! version that was announced before is compiled from the same facts again.
 
+mod announcing;
 mod ddl;
 mod filters;
+mod rewrite;
 mod suspicion;
 
 use std::collections::HashMap;
@@ -24,7 +26,6 @@ use super::publication::Member;
 use super::pushdown;
 use super::relations::{InstalledTable, RelationDescriptor};
 use super::reselect::{Reread, question};
-use super::retype::grade;
 use super::row_filter::{BoundFilter, Scope, compile};
 pub(super) use super::state::Place;
 use super::state::{KnownVersion, PushedDown, TableHistory};
@@ -32,15 +33,14 @@ use super::table_version::{ResolvedTable, best_facts, build};
 use super::values::{LabelCheck, TypeCatalogue, WireType};
 use super::wire::{Lsn, RelationId, ReplicaIdentity};
 use super::{Settings, ToastMode};
-use crate::change::{BeforeImage, RowImage, TableChange, TableId, TableVersion, diff};
+use crate::change::{BeforeImage, ChangeKind, RowImage, TableId, TableVersion};
 use crate::error::{Code, Fate, Fault};
 use crate::observe::{StageMetrics, TableMetrics};
-use crate::plan::{
-    ControlOrigin, PlanSettings, Provenance, control_id, control_record, unshown_changes,
-};
+use crate::plan::{ControlOrigin, Provenance, control_id, control_record};
 use crate::stage::{OpenTable, Services, Stage, TableState};
 
 pub(super) use ddl::DdlCapture;
+pub(super) use rewrite::{RereadTable, Upheaval};
 
 /// Looks up what the stream said of a type.
 pub(super) type WireTypes<'t> = dyn Fn(u32) -> Option<WireType<'t>> + Send + Sync + 't;
@@ -80,6 +80,8 @@ pub(super) struct Tables {
     pub(super) ddl: Option<DdlCapture>,
     /// The numbers under which the publication lists tables, by theirs.
     listed: HashMap<u32, u32>,
+    /// What notes said of tables that may be read beside the stream.
+    upheavals: Vec<Upheaval>,
 }
 
 /// Beyond this a connection to the catalogue is not trusted any more.
@@ -154,6 +156,7 @@ impl Tables {
             sights,
             ddl: None,
             listed: HashMap::new(),
+            upheavals: Vec::new(),
         })
     }
 
@@ -648,93 +651,6 @@ impl Tables {
         wire_types: &WireTypes<'_>,
     ) -> TableVersion {
         build(descriptor, facts, &self.types, wire_types, epoch, &self.settings.key_rules).version
-    }
-
-    /// Stops at a change that does not go on by itself, before anything of it is registered. A
-    /// snapshot begins anew, whatever was before.
-    fn refuse_change(&self, index: usize, plan: &PlanSettings) -> Result<(), Fault> {
-        let entry = self.entry(index)?;
-        let Some(last) = self.last_of(&entry.descriptor).filter(|_| !entry.is_of_snapshot) else {
-            return Ok(());
-        };
-        let facts = last.facts.as_ref();
-        let before = self.compile(&last.descriptor, facts, last.epoch, &|_| None);
-        let Some(mut change) = diff(&before, &entry.version) else { return Ok(()) };
-        let unshown = unshown_changes(plan, &before, &entry.version)?;
-        grade(&mut change, &before, &entry.version, &unshown);
-        self.judge(entry, &change, plan)
-    }
-
-    /// Whether a change of a version goes on.
-    fn judge(&self, entry: &Entry, change: &TableChange, plan: &PlanSettings) -> Result<(), Fault> {
-        let position = entry.place.commit.to_string();
-        let origin = self.control_origin(&position, entry.place, entry.provenance);
-        let id = control_id(&origin, entry.version.native_id);
-        plan.changes
-            .judge(&id, &entry.version.table, change)
-            .map_err(|fault| fault.at_position(format!("{position}, message {}", origin.sequence)))
-    }
-
-    async fn announce<S: Services>(
-        &mut self,
-        index: usize,
-        command: Option<&str>,
-        stage: &mut Stage<S>,
-    ) -> Result<(), Fault> {
-        let entry = self.entry(index)?;
-        let before = self
-            .last_of(&entry.descriptor)
-            .map(|last| self.compile(&last.descriptor, last.facts.as_ref(), last.epoch, &|_| None));
-        let change = before.as_ref().and_then(|before| diff(before, &entry.version));
-        self.announce_change(index, (before.as_ref(), change), command, stage).await
-    }
-
-    /// Announces a version with what is said to differ from the one before.
-    async fn announce_change<S: Services>(
-        &mut self,
-        index: usize,
-        (before, mut change): (Option<&TableVersion>, Option<TableChange>),
-        command: Option<&str>,
-        stage: &mut Stage<S>,
-    ) -> Result<(), Fault> {
-        let entry = self.entry(index)?;
-        let plan = stage.plan_settings();
-        if let (Some(before), Some(change)) = (before, &mut change) {
-            let unshown = unshown_changes(plan, before, &entry.version)?;
-            grade(change, before, &entry.version, &unshown);
-            if !entry.is_of_snapshot {
-                self.judge(entry, change, plan)?;
-            }
-        }
-        let position = entry.place.commit.to_string();
-        let mut origin = ControlOrigin {
-            command,
-            mode: plan.changes.of(&entry.version.table),
-            ..self.control_origin(&position, entry.place, entry.provenance)
-        };
-        origin.acknowledged = plan.changes.lets_pass(&control_id(&origin, entry.version.native_id));
-        let record = control_record(&origin, before, &entry.version, change.as_ref());
-        let known = KnownVersion {
-            epoch: entry.version.epoch,
-            place: entry.place,
-            descriptor: entry.descriptor.clone(),
-            facts: entry.facts.clone(),
-            types: self.types.user_defined(&type_oids(&entry.descriptor)),
-        };
-        let mut history = self.histories.get(&entry.descriptor.oid.0).cloned().unwrap_or_default();
-        history.push(known);
-        let TableId { namespace, name } = &entry.version.table;
-        history.filter = self.settings.row_filters.of(namespace, name).map(str::to_owned);
-        history.sight = self.sights.get(&entry.descriptor.oid.0).and_then(Sight::stored);
-        if self.settings.row_filters.is_pushed(namespace, name)
-            && let Some(listed) = self.listed.get(&entry.descriptor.oid.0)
-        {
-            history.pushed = Some(PushedDown::by(*listed));
-        }
-        stage.announce(&record, history.encode()?).await?;
-        let oid = self.entry(index)?.descriptor.oid.0;
-        self.histories.insert(oid, history);
-        Ok(())
     }
 
     /// The stream has a NULL where the catalogue promised none: the version is compiled anew with

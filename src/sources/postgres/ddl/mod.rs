@@ -26,8 +26,6 @@ pub struct DdlSettings {
     pub capture: DdlCaptureMode,
     /// `schema.rewrite.action`.
     pub rewrites: RewriteAction,
-    /// `schema.rewrite.acknowledged`: ids of control records.
-    pub acknowledged: Vec<String>,
 }
 
 /// `ddl.capture`.
@@ -48,6 +46,8 @@ pub enum RewriteAction {
     Warn,
     /// The task stops there, until it is acknowledged.
     Refuse,
+    /// The table is read again beside the stream.
+    Resnapshot,
 }
 
 impl DdlSettings {

@@ -12,6 +12,7 @@ use crate::error::Fault;
 use crate::observe::{ChunkProgress, TableProgress};
 use crate::sources::postgres::decode::RowChange;
 use crate::sources::postgres::status::clock_micros;
+use crate::sources::postgres::tables::RereadTable;
 use crate::sources::postgres::wire::{Lsn, RelationId};
 use crate::stage::Services;
 
@@ -29,8 +30,12 @@ impl Incremental {
         work.chunks += 1;
         work.estimate = work.estimate.or(facts.estimated_rows);
         let numbers = work.rows + 1..;
-        let is_refilter = work.aim != Aim::Read;
+        let is_refilter = work.aim.is_refilter();
+        let clears = work.chunks == 1 && matches!(work.aim, Aim::Rewritten { clears: true, .. });
         let position = publishing.begin_chunk();
+        if clears {
+            publishing.clear((RelationId(facts.oid), index), position).await?;
+        }
         for (row, ordinal) in chunk.rows().zip(numbers) {
             let kind = kind(&row, is_refilter);
             let change = change(&row, kind, (RelationId(facts.oid), index), (position, ordinal));
@@ -41,11 +46,35 @@ impl Incremental {
             if is_refilter && let Some(table) = self.work.tables.first() {
                 publishing.tables.end_refilter(&table.namespace, &table.name);
             }
+            if let Some(table) = self.work.tables.first_mut()
+                && matches!(table.aim, Aim::Rewritten { .. })
+            {
+                table.through = Some(position.to_string());
+                publishing.keep(self.state()?).await?;
+                return self.end_rewritten(publishing).await;
+            }
             self.end_table(publishing.position(), None);
         } else {
             self.show_table();
         }
         publishing.keep(self.state()?).await
+    }
+
+    /// If all rows of a rewritten table are published: tells it.
+    pub(super) async fn end_rewritten<S: Services>(
+        &mut self,
+        publishing: &mut Publishing<'_, S>,
+    ) -> Result<(), Fault> {
+        let Some(table) = self.work.tables.first() else { return Ok(()) };
+        let (Some(through), Aim::Rewritten { by, .. }) = (&table.through, &table.aim) else {
+            return Ok(());
+        };
+        let by = by.clone();
+        let position = through.parse().unwrap_or_else(|_| publishing.position());
+        let (namespace, name, rows) = (table.namespace.clone(), table.name.clone(), table.rows);
+        self.end_table(position, None);
+        let reread = RereadTable { table: (&namespace, &name), by: &by, position, rows };
+        publishing.tell_reread(reread, self.state()?).await
     }
 
     /// Takes note of what was read, and chooses the next chunk's size.

@@ -36,8 +36,11 @@
 //! the two filters lets them through: which of them holds for a row depends on whether the row
 //! was touched since. A delete too many is of a row that is out in any case.
 //!
-//! The entry for the stream's own course (a table that was rewritten, say) is
-//! [`Incremental::reread`]; it may be called between any two transactions.
+//! A table that was rewritten ([`Incremental::upset`]) is read from its beginning, whatever was read
+//! of it before: the command held the table's lock until its end was seen, so a chunk saw all of it
+//! or, placed before, nothing. Where readers would be left with rows that nobody deletes (rows may
+//! have other keys now), a truncate goes before its first chunk: each row that there was at that
+//! place is in a chunk, or was changed before its chunk and is in the stream.
 //!
 //! **Invariants:** a look, and whatever waits for a place, happens between transactions; whatever
 //! goes wrong with the reader leaves the stream alone, but for a changed filter, which may not be
@@ -67,6 +70,7 @@ use super::decode::Transaction;
 use super::driver::told_to_stop;
 use super::publishing::Publishing;
 use super::status::{Progress, clock_micros};
+use super::tables::Upheaval;
 use super::wire::Lsn;
 use crate::error::{Code, Fate, Fault};
 use crate::observe::SourceMetrics;
@@ -124,6 +128,8 @@ pub(super) struct Incremental {
     /// Nothing is tried before.
     rest: Option<Instant>,
     backoff: Duration,
+    /// The first table was not there under its name when the server's log ended here.
+    gone: Option<Lsn>,
     /// When the reading of the first table began in this run, and how many rows were read by then.
     pace: Option<(Instant, u64)>,
 }
@@ -196,6 +202,7 @@ impl Incremental {
             rows,
             rest: Some(Instant::now()),
             backoff: BACKOFF.0,
+            gone: None,
             pace: None,
         };
         this.show_all();
@@ -240,6 +247,41 @@ impl Incremental {
         Ok(())
     }
 
+    /// Takes over what notes said of tables; answers whether that has to be stored.
+    ///
+    /// A chunk of such a table that is being read belongs behind this place: whatever it saw of the
+    /// table, it saw behind the command. It is read again from the table's beginning with the rest.
+    pub(super) fn upset(&mut self, upheavals: Vec<Upheaval>) -> bool {
+        let mut is_changed = false;
+        for upheaval in upheavals {
+            match upheaval {
+                Upheaval::Rewritten { table: (namespace, name), by, clears } => {
+                    let table = TableWork::new(&namespace, &name, Aim::Rewritten { by, clears });
+                    if self
+                        .work
+                        .tables
+                        .first()
+                        .is_some_and(|first| (&first.namespace, &first.name) == (&namespace, &name))
+                    {
+                        self.pace = None;
+                        self.lose();
+                    }
+                    self.work.begin_again(table, &snapshot_id());
+                    is_changed = true;
+                }
+                Upheaval::Renamed { from, to } => {
+                    is_changed |= self.work.rename((&from.0, &from.1), to);
+                }
+            }
+        }
+        if is_changed {
+            self.definition = None;
+            self.rest = Some(Instant::now());
+            self.show_all();
+        }
+        is_changed
+    }
+
     /// What has to be stored.
     ///
     /// # Errors
@@ -266,7 +308,8 @@ impl Incremental {
             self.ask_again();
             return Ok(());
         }
-        if self.rest.is_some_and(|until| until > Instant::now()) {
+        self.end_rewritten(publishing).await?;
+        if self.rest.is_some_and(|until| until > Instant::now()) || !self.is_wanted() {
             return Ok(());
         }
         self.rest_for(UNTIL_KNOWN);
@@ -433,6 +476,7 @@ impl Incremental {
         // listened to before the snapshot is taken, so that nothing is missed
         self.placement.get_or_insert_default();
         let sight = reader.look(table).await?;
+        self.gone = None;
         let Some(placement) = &mut self.placement else { return Ok(None) };
         let step = match placement.open(sight.window, publishing.position()) {
             Ok(step) => step,
@@ -491,7 +535,7 @@ impl Incremental {
             None => Ok(None),
         };
         let choice = match &table.aim {
-            Aim::Read => {
+            Aim::Read | Aim::Rewritten { .. } => {
                 let all = [sql(filter.as_ref()).await?, sql(table.condition.as_ref()).await?];
                 Choice::Rows(all.into_iter().flatten().collect())
             }
@@ -545,6 +589,19 @@ impl Incremental {
         }
     }
 
+    /// A table is not there under its name. Whether the stream may still tell that it has another
+    /// one by now: it has not shown yet what the server had done when the table was missed first.
+    async fn may_come(&mut self, position: Lsn) -> bool {
+        if let Some(gone) = self.gone {
+            self.tools.progress.ask_server();
+            return position < gone;
+        }
+        let Some(reader) = &mut self.reader else { return true };
+        // what goes wrong with the connection is met again by the next chunk
+        self.gone = reader.position().await.ok();
+        true
+    }
+
     /// A chunk cannot be read. The stream goes on; what is tried next depends on why.
     async fn troubled<S: Services>(
         &mut self,
@@ -565,15 +622,21 @@ impl Incremental {
             return Ok(());
         }
         let is_gone = fault.code() == Code::TableMissing;
-        let Some(table) = self.work.tables.first() else { return Ok(()) };
-        if table.aim != Aim::Read && !is_gone {
+        let is_needed = self.work.tables.first().is_some_and(|table| table.aim.is_needed());
+        if is_needed && !is_gone {
             return Err(fault);
         }
+        if is_needed && self.may_come(publishing.position()).await {
+            self.rest_for(UNTIL_FREE);
+            return Ok(());
+        }
+        let Some(table) = self.work.tables.first() else { return Ok(()) };
         tracing::error!(
             table = table.qualified_name(),
             error = %fault,
             "the incremental snapshot of a table is given up"
         );
+        self.gone = None;
         self.end_table(publishing.position(), Some(&fault));
         publishing.keep(self.state()?).await
     }

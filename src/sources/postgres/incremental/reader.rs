@@ -220,6 +220,19 @@ impl Reader {
         facts.ok_or_else(|| Code::TableMissing.fault("the table is gone"))
     }
 
+    /// Where the server's log ends: what the stream has shown by there was done before.
+    ///
+    /// # Errors
+    /// The server cannot be asked.
+    pub(super) async fn position(&mut self) -> Result<Lsn, Fault> {
+        let connection = self.connect().await?;
+        let sql = "SELECT pg_catalog.pg_current_wal_insert_lsn(), \
+                   pg_catalog.current_setting('wal_block_size')";
+        let rows = connection.query("looking for the end of the log", sql).await?;
+        let row = rows.first().ok_or_else(|| Code::ProtocolUnexpected.fault("no answer"))?;
+        Ok(fence(row.parse_as(0)?, row.parse_as(1)?))
+    }
+
     /// Which of these transactions belong to sessions that are certainly not committing.
     ///
     /// A commit waits for nothing of this kind between its record and its being seen
@@ -545,7 +558,8 @@ fn is_true(bytes: &[u8], cell: Cell) -> bool {
 /// Names the faults that mean that the table is another one than before.
 fn named(fault: &Fault) -> Fault {
     let state = |state: &str| fault.message().contains(&format!("SQLSTATE {state}"));
-    if fault.code() != Code::SourceQuery {
+    // a lock that is not to be had is among what passes by itself
+    if !matches!(fault.code(), Code::SourceQuery | Code::SourceUnreachable) {
         return fault.clone();
     }
     match () {

@@ -53,6 +53,9 @@ pub(in crate::sources::postgres) struct TableWork {
     /// How far the reading is; `None`: not begun.
     #[serde(default)]
     pub(super) cursor: Option<Cursor>,
+    /// All its rows are published, the last ones at this position; that is still to be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) through: Option<String>,
 }
 
 /// What is looked for in a table.
@@ -64,6 +67,25 @@ pub(in crate::sources::postgres) enum Aim {
     /// Rows that are on another side of the row filter than they were under this one; `None`: all
     /// rows were published.
     Refilter(Option<String>),
+    /// Its rows, for they were written anew and the stream does not show them.
+    Rewritten {
+        /// The id of the control record that says so.
+        by: String,
+        /// What was published of the table is void: a truncate comes before the rows.
+        clears: bool,
+    },
+}
+
+impl Aim {
+    /// Rows on different sides of two filters.
+    pub(super) const fn is_refilter(&self) -> bool {
+        matches!(self, Self::Refilter(_))
+    }
+
+    /// Without it topics would be wrong for good.
+    pub(super) const fn is_needed(&self) -> bool {
+        !matches!(self, Self::Read)
+    }
 }
 
 /// How far a table is read.
@@ -170,21 +192,48 @@ impl Work {
         Ok(())
     }
 
-    /// Takes tables out; `None`: all. What a changed row filter needs stays.
+    /// A table is to be read from its beginning, whatever was read of it, or is waiting to be; an
+    /// order for some of its rows is an order for all of them.
+    pub(super) fn begin_again(&mut self, mut table: TableWork, id: &str) {
+        if self.tables.is_empty() {
+            *self = Self { id: id.to_owned(), ..Self::default() };
+        }
+        let Some(old) = self.tables.iter_mut().find(|old| old.is_of(&table)) else {
+            self.tables.push(table);
+            return;
+        };
+        if let (Aim::Rewritten { clears: true, .. }, Aim::Rewritten { clears, .. }) =
+            (&old.aim, &mut table.aim)
+        {
+            // the truncate may not have been published yet
+            *clears = true;
+        }
+        *old = table;
+    }
+
+    /// A table has another name.
+    pub(super) fn rename(&mut self, from: (&str, &str), to: (String, String)) -> bool {
+        let is_it = |one: &&mut TableWork| (one.namespace.as_str(), one.name.as_str()) == from;
+        let Some(table) = self.tables.iter_mut().find(is_it) else { return false };
+        (table.namespace, table.name) = to;
+        true
+    }
+
+    /// Takes tables out; `None`: all. What a changed row filter or a rewrite needs stays.
     ///
     /// # Errors
     /// `SNAPSHOT-CONFLICT`: nothing would be taken out.
     pub(super) fn stop(&mut self, chosen: &dyn Fn(&str) -> bool) -> Result<(), Fault> {
         let before = self.tables.len();
         let is_chosen = |table: &TableWork| chosen(&table.qualified_name());
-        let kept = self.tables.iter().any(|one| is_chosen(one) && one.aim != Aim::Read);
-        self.tables.retain(|one| one.aim != Aim::Read || !is_chosen(one));
+        let kept = self.tables.iter().any(|one| is_chosen(one) && one.aim.is_needed());
+        self.tables.retain(|one| one.aim.is_needed() || !is_chosen(one));
         if self.tables.len() < before {
             return Ok(());
         }
         Err(Code::SnapshotConflict.fault(if kept {
-            "the rows of a changed row filter are being looked for; without that topics would be \
-             wrong for good"
+            "the rows of a changed row filter or of a rewritten table are being read; without that \
+             topics would be wrong for good"
         } else {
             "no such table is being read by an incremental snapshot"
         }))
@@ -216,6 +265,7 @@ impl TableWork {
             scanned: 0,
             estimate: None,
             cursor: None,
+            through: None,
         }
     }
 
@@ -275,5 +325,36 @@ mod tests {
         work.stop(&|_| true).unwrap();
         assert_eq!(work.tables.len(), 1, "a changed filter is not given up");
         conflict(work.stop(&|_| true));
+    }
+
+    fn rewritten(name: &str, clears: bool) -> TableWork {
+        TableWork::new("public", name, Aim::Rewritten { by: "1:s:7:0/10:2".to_owned(), clears })
+    }
+
+    #[test]
+    fn a_rewritten_table_is_read_from_its_beginning() {
+        let mut work = Work::default();
+        let at = At::Key { columns: vec!["id".into()], after: None, last: vec!["9".into()] };
+        let begun = TableWork {
+            condition: Some("v > 1".to_owned()),
+            rows: 5,
+            cursor: Some(Cursor { oid: 7, at }),
+            ..read("a")
+        };
+        work.add(vec![begun, read("b")], "1").unwrap();
+        work.begin_again(rewritten("a", false), "2");
+        assert_eq!((work.id.as_str(), work.tables.len()), ("1", 2), "in its place, once");
+        assert_eq!(work.tables[0], rewritten("a", false), "all rows, none of them read");
+        work.begin_again(rewritten("a", true), "2");
+        work.begin_again(rewritten("a", false), "2");
+        assert_eq!(work.tables[0], rewritten("a", true), "what is void stays void");
+        assert!(work.stop(&|name| name == "public.a").is_err(), "it cannot be stopped");
+        assert!(work.rename(("public", "a"), ("public".into(), "c".into())));
+        assert!(!work.rename(("public", "a"), ("public".into(), "d".into())));
+        assert_eq!(work.tables[0].name, "c");
+        assert_eq!(Work::find(&[work.state().unwrap()]).unwrap(), work);
+        let mut empty = Work { paused: true, ..Work::default() };
+        empty.begin_again(rewritten("a", false), "3");
+        assert_eq!((empty.id.as_str(), empty.paused), ("3", false));
     }
 }

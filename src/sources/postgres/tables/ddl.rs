@@ -9,9 +9,7 @@
 
 use std::collections::HashMap;
 
-use super::super::ddl::{
-    Described, DescribedTable, Event, Key, Note, RewriteAction, altered, rewritten,
-};
+use super::super::ddl::{Described, DescribedTable, Event, Key, Note, altered, rewritten};
 use super::super::decode::MessageOutput;
 use super::super::publication::is_published;
 use super::super::values::TypeKind;
@@ -21,8 +19,8 @@ use super::{
     Services, Stage, State, TableFacts, Tables, WireTypes, build,
 };
 use crate::change::{ChangeClass, ColumnChange, TableChange};
-use crate::error::{Code, Fault};
-use crate::plan::{ChangeMode, control_id};
+use crate::error::Fault;
+use crate::plan::ChangeMode;
 
 /// What is needed to believe notes, and what they were about.
 #[derive(Debug)]
@@ -379,12 +377,11 @@ impl Tables {
     async fn note_version<S: Services>(
         &mut self,
         noted: Noted<'_>,
-        change: TableChange,
+        mut change: TableChange,
         wire_types: &WireTypes<'_>,
         stage: &mut Stage<S>,
     ) -> Result<NotedTable, Fault> {
         let Noted { command, place, before, descriptor, facts } = noted;
-        self.judge_rewrite(&change, &descriptor, place)?;
         let old = self.compile(&before.descriptor, before.facts.as_ref(), before.epoch, wire_types);
         let epoch = before.epoch + 1;
         let resolved = build(
@@ -397,61 +394,12 @@ impl Tables {
         );
         let entry = (place, Provenance::Trigger, State::New);
         let table = self.add(&descriptor, facts, resolved, entry);
+        self.judge_rewrite(&mut change, table.index, stage)?;
+        self.note_name(&before.descriptor, table.index);
         let change = Some(change);
         self.announce_change(table.index, (Some(&old), change), Some(command), stage).await?;
         self.entry_mut(table.index)?.state = State::Known;
         Ok(NotedTable { descriptor, table })
-    }
-
-    /// What becomes of a rewrite that may have changed values.
-    fn judge_rewrite(
-        &self,
-        change: &TableChange,
-        descriptor: &RelationDescriptor,
-        place: Place,
-    ) -> Result<(), Fault> {
-        let Some(rewrite) = &change.rewrite else { return Ok(()) };
-        if rewrite.changes_values != Some(true) {
-            return Ok(());
-        }
-        let table = descriptor.qualified_name();
-        let columns: Vec<&str> = change
-            .columns
-            .iter()
-            .filter(|one| one.kind == "rewritten")
-            .map(|one| one.column.as_str())
-            .collect();
-        let columns = columns.join(", ");
-        let reason = rewrite.reason.as_deref().unwrap_or("unknown");
-        let settings = &self.settings.ddl;
-        let position = place.commit.to_string();
-        let id = control_id(
-            &self.control_origin(&position, place, Provenance::Trigger),
-            u64::from(descriptor.oid.0),
-        );
-        if settings.rewrites == RewriteAction::Warn || settings.acknowledged.contains(&id) {
-            tracing::warn!(
-                table,
-                columns,
-                reason,
-                position = %place.commit,
-                "the table was rewritten: values of rows that were published may be others now, \
-                 and no change says so"
-            );
-            return Ok(());
-        }
-        let fault = Code::SchemaRewrite
-            .fault(format!(
-                "\"{table}\" was rewritten (reason: {reason}; columns: {})",
-                if columns.is_empty() { "not known" } else { &columns }
-            ))
-            .at_table(table)
-            .at_position(format!("{}#{}", place.commit, place.sequence))
-            .hint(format!(
-                "Bring what was published up to date (docs/schema-changes.md has the drained \
-                 recipe), then add {id} to schema.rewrite.acknowledged."
-            ));
-        Err(if columns.is_empty() { fault } else { fault.at_column(columns) })
     }
 
     /// The parts of a record's origin that a note does not change.

@@ -232,7 +232,7 @@ pub fn adopt_filters(
 pub(super) fn former_filters(work: &Work) -> HashMap<String, Option<String>> {
     let former = work.tables().iter().filter_map(|table| match &table.aim {
         Aim::Refilter(before) => Some((table.qualified_name(), before.clone())),
-        Aim::Read => None,
+        Aim::Read | Aim::Rewritten { .. } => None,
     });
     former.collect()
 }

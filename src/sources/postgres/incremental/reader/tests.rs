@@ -137,3 +137,15 @@ fn the_key_is_the_primary_key_or_the_identity() {
     table.primary_key = with(&["a"]);
     assert_eq!(key(&table), Some(&texts(&["a"])[..]));
 }
+
+#[test]
+fn a_table_that_somebody_alters_is_tried_again_soon() {
+    let check = |code: Code, text: &str, expect: Code| {
+        assert_eq!(named(&code.fault(text)).code(), expect, "{text}");
+    };
+    let held = "could not obtain lock on relation \"public.t\" (SQLSTATE 55P03)";
+    check(Code::SourceUnreachable, held, Code::SnapshotStale);
+    check(Code::SourceQuery, "column \"v\" does not exist (SQLSTATE 42703)", Code::SnapshotStale);
+    check(Code::SourceQuery, "no relation (SQLSTATE 42P01)", Code::TableMissing);
+    check(Code::SourceUnreachable, "the connection is gone", Code::SourceUnreachable);
+}

@@ -1,0 +1,13 @@
+create table t (id int primary key, v int, doc text);
+alter table t alter doc set storage external;
+insert into t select g, g, 'doc ' || g || repeat('x', 3000) from generate_series(1, 60) g;
+create table keyless (id int, v int);
+alter table keyless replica identity full;
+insert into keyless select g, g from generate_series(1, 60) g;
+create table filtered (id int primary key, v int, note text);
+alter table filtered replica identity full;
+insert into filtered select g, g, 'row ' || g from generate_series(1, 40) g;
+create table parted (id int primary key, v int) partition by range (id);
+create table parted_1 partition of parted for values from (0) to (20);
+create table parted_2 partition of parted for values from (20) to (100);
+insert into parted select g, g from generate_series(1, 40) g;
