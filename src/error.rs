@@ -223,7 +223,7 @@ codes! {
         "Report it with the type and position; check that the session settings are pinned.";
     ValueTooLarge "VALUE-TOO-LARGE" Halt
         "The source cannot send a value because of its size (its text would exceed about 1 GB)."
-        "Make the value smaller and snapshot anew; the stream cannot pass the change that wrote it.";
+        "Make the value smaller and begin anew, for the stream cannot pass the change that wrote it: stop the connector, drop its slot, DELETE its offsets, resume it.";
     // schemas and the registry
     SchemaIllegalName "SCHEMA-ILLEGAL-NAME" Halt
         "A topic, table or column name is not legal in the schema format, or two collapse to one."

@@ -56,6 +56,13 @@ class Case:
         return path.read_text("utf-8").strip() if path.exists() else ""
 
     @property
+    def since(self) -> tuple[int, str]:
+        """The first version of the server that has what the case is about, and what that is."""
+        path = self.folder / "since"
+        major, _, what = path.read_text("utf-8").strip().partition(" ") if path.exists() else ("0", "", "")
+        return int(major), what
+
+    @property
     def live(self) -> bool:
         """Whether Debezium and the worker can be compared side by side."""
         return not self.recorded_only

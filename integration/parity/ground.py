@@ -98,6 +98,7 @@ class Ground:
         self._undo.append(self.server.close)
         self.server.sql(f"create role {USER} superuser login password '{PASSWORD}'")
         self.version = self.server.value("show server_version")
+        self.major = int(self.version.split(".")[0])
         self.workers: dict[str, Worker | Connect] = {"tidegate": self._tidegate()}
         if jars is not None:
             self.workers["debezium"] = self._connect(jars)

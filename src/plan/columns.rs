@@ -31,7 +31,7 @@ pub(super) struct PublishedColumn {
     pub(super) is_shown: bool,
     /// What stands for a value that was not sent; `None`: its type has no room for it.
     pub(super) marker: Option<Literal>,
-    /// What Debezium fills in where null is not allowed.
+    /// What Debezium fills in where the table does not allow null.
     pub(super) filling: Option<Literal>,
 }
 
@@ -119,7 +119,9 @@ fn published_column(
         );
         None
     });
-    let filling = default.clone().or_else(|| zero(&column.kind, &render));
+    // Asked of the column, not of its schema: Debezium's geometry is optional there, and filled in.
+    let filling =
+        default.clone().or_else(|| zero(&column.kind, &render)).filter(|_| !column.nullable);
     let is_optional = column.nullable || schema.optional;
     let mut schema = schema.optional_if(is_optional).default_value(default);
     // A type that is documented itself, as structures are, stays one and the same everywhere.

@@ -176,6 +176,17 @@ fn an_image_shows_what_was_sent_and_says_what_was_not() {
     let filled = plan_with(item(), |s| s.before_unsent = BeforeUnsent::Fill);
     check_images(&filled, Delete, 0, "refused,,42,null", "null");
 
+    let shapes = table(
+        "shapes",
+        vec![
+            required("id", ColumnType::Int32),
+            required("place", ColumnType::Geometry { geodetic: false }),
+            column("area", ColumnType::Geometry { geodetic: false }),
+        ],
+    );
+    let filled = plan_with(shapes, |s| s.before_unsent = BeforeUnsent::Fill);
+    check_images(&filled, Delete, 0, "refused,?,null", "null");
+
     let full = plan(with_image(BeforeImage::Full));
     check_images(&full, Update, 0, REFUSED, MARKED);
     check_images(&full, Delete, 0, REFUSED, "null");

@@ -292,9 +292,7 @@ impl Compiler<'_> {
                 return Unsent::Refuse(IDENTITY);
             }
             match (self.settings.before_unsent, &column.filling) {
-                (BeforeUnsent::Fill, Some(filling)) if !column.schema.optional => {
-                    Unsent::Stamp(filling.clone())
-                }
+                (BeforeUnsent::Fill, Some(filling)) => Unsent::Stamp(filling.clone()),
                 (BeforeUnsent::Fill, None) if !column.schema.optional => Unsent::Refuse(NO_ROOM),
                 (BeforeUnsent::Null | BeforeUnsent::Fill, _) => Unsent::Null,
             }

@@ -13,7 +13,7 @@ import random
 import secrets
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 from harness.checks import ScenarioFailed, check, equal, wait_for
 from harness.topics import Record, Topic
@@ -369,15 +369,18 @@ class Judge:
             return text
         return int(text) if column is None else column.real(text, self.c.modes)
 
-    def image(self, what: str, record: Record, published: dict[str, Any], row: Row) -> None:
-        """Every column that is not named as unknown is the row's."""
+    def image(self, what: str, record: Record, published: dict[str, Any], row: Row, later: Sequence[Row] = ()) -> None:
+        """Every column that is not named as unknown is the row's, or, if it was read anew, that of a later row of the key."""
         unknown = (record.extension("unavailable") or "").split(",")
+        anew = (record.extension("reselected") or "").split(",")
         for name, text in row.items():
             if name not in unknown:
-                equal(self.value(name, published[name]), self.real(name, text), f"{what}.{name} of {record.key}")
+                value, real = self.value(name, published[name]), self.real(name, text)
+                if name not in anew or value not in [self.real(name, one[name]) for one in later]:
+                    equal(value, real, f"{what}.{name} of {record.key}{' read anew' if name in anew else ''}")
 
-    def judge(self, one: Expected, record: Record) -> None:
-        """One record."""
+    def judge(self, one: Expected, record: Record, following: list[Expected]) -> None:
+        """One record, and what comes after it."""
         if one.op == "-":
             return check(record.tombstone and record.key == one.key, f"a tombstone of {one.key}; it is {record!r:.400}")
         check(not record.tombstone, f"a record of {one.key}, not a tombstone")
@@ -390,7 +393,8 @@ class Judge:
             after = None if op == "d" else value
         equal(op, one.op, f"operation of {one.key}")
         if after is not None:
-            self.image("after", record, after, one.after)
+            self.image("after", record, after, one.after,
+                       [other.after for other in following if other.after is not None and other.key == one.key])
             self.unknown(one, record)
         if before is not None and one.before is not None and (op == "d" or self.c.full):
             self.image("before", record, before, one.before)
@@ -443,8 +447,8 @@ def try_one(t: Trial, worker: Worker, r: random.Random, c: Combination) -> int:
     settled(t, worker, c)
     records, wanted = topic(t, c).read(), judge.wanted(changes.expected)
     equal([(record.tombstone, record.key) for record in records], [(one.op == "-", one.key) for one in wanted], "tombstones and keys")
-    for one, record in zip(wanted, records):
-        judge.judge(one, record)
+    for place, (one, record) in enumerate(zip(wanted, records)):
+        judge.judge(one, record, wanted[place + 1:])
     connector.delete()
     return len(records)
 

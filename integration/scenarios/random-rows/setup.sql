@@ -5,3 +5,8 @@ create type mood as enum ('sad', 'ok', 'very "happy"');
 create domain short_text as varchar(8);
 create domain shorter as short_text;
 create type pair as (n int, t text);
+create type nest as (p pair, l int[]);
+create domain price as numeric(8,3);
+create domain net_price as price;
+create domain ints as int[];
+create domain note as text;

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use super::images::{Images, RowRule, malformed};
 use super::relations::{InstalledTable, RelationDescriptor, RelationState, Relations};
+use super::unsent;
 use super::wire::{
     Begin, Commit, Context, DecodeError, Frame, LogicalMessage, Lsn, Message, OldTuple, Relation,
     RelationId, Truncate, Tuple, TupleValue, TypeName, Xid,
@@ -292,6 +293,17 @@ impl Decoder {
             State::Idle { .. } => None,
             State::Open { transaction, .. } => Some(transaction),
         }
+    }
+
+    /// Adds the table to a fault that the server reported in place of a change.
+    pub fn unsent(&self, fault: Fault) -> Fault {
+        let Session { described, relations, .. } = &self.session;
+        // A leaf is described behind its root, under whose number its rows come.
+        let directly_before = [&described.last, &described.before_last].into_iter().flatten();
+        let mut captured = directly_before
+            .filter(|relation| matches!(relations.wanted(relation.oid), Ok(Some(_))));
+        let announced = captured.next().map(|relation| &**relation);
+        unsent::place(fault, announced, relations.captured())
     }
 
     /// The place of the last change, for people: the transaction's commit position, and `#` with

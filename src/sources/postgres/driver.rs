@@ -479,7 +479,7 @@ impl<'a, S: Services> Course<'a, S> {
                     publishing.beat().await?;
                 }
                 look = probe.next() => publishing.look(look).await?,
-                frame = reader.next() => match frame? {
+                frame = reader.next() => match frame.map_err(|fault| decoder.unsent(fault))? {
                     Some(frame) => {
                         heard = Instant::now();
                         publishing.now_micros = clock_micros();
@@ -495,7 +495,7 @@ impl<'a, S: Services> Course<'a, S> {
                 }
             }
             // what has arrived already is taken without looking at anything else
-            while let Some(frame) = reader.try_next()? {
+            while let Some(frame) = reader.try_next().map_err(|fault| decoder.unsent(fault))? {
                 frame_in(&mut decoder, &mut publishing, status.progress(), frame).await?;
             }
             publishing.stage.hand_over().await?;

@@ -4,6 +4,7 @@
 //! format. **Invariants:** the intent is in Kafka before the slot is created, so that a slot found
 //! after a crash is known as ours; a crash in the snapshot is answered by beginning again.
 
+use std::iter;
 use std::sync::Arc;
 
 use tokio::sync::watch;
@@ -22,6 +23,7 @@ use super::slot::{self, SlotFacts};
 use super::snapshot::{SnapshotSession, SnapshotTable};
 use super::status::clock_micros;
 use super::tables::{Place, Tables};
+use super::unsent;
 use super::wire::{Lsn, RelationId};
 use crate::change::Cell;
 use crate::error::Fault;
@@ -260,12 +262,14 @@ impl<S: Services> Reading<'_, S> {
             limit: self.row_limit,
         };
         tracing::info!(table = facts.qualified_name(), rows = facts.estimated_rows, "reading");
-        let mut reader = session.read_table(&table).await?;
+        let described = facts.descriptor(true);
+        let placed = |fault| unsent::place(fault, Some(&described), iter::empty());
+        let mut reader = session.read_table(&table).await.map_err(placed)?;
         self.publishing.now_micros = clock_micros();
         self.publishing.fields.set_time(self.publishing.now_micros);
         let rows = self.metrics.begin_table(&facts.qualified_name());
         let mut ordinal_in_table = 0_u64;
-        while let Some(row) = reader.next_row().await? {
+        while let Some(row) = reader.next_row().await.map_err(placed)? {
             let is_first_of_table = ordinal_in_table == 0;
             self.emit(if is_first_of_table { Follows::OtherTable } else { Follows::SameTable })
                 .await?;

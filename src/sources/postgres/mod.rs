@@ -29,6 +29,7 @@ pub mod retype;
 pub mod row_filter;
 mod publishing;
 mod frames;
+mod unsent;
 pub mod replay;
 pub mod publication;
 pub mod pushdown;

@@ -163,6 +163,14 @@ impl Relations {
         }
     }
 
+    /// The descriptions of those of which rows are wanted.
+    pub(super) fn captured(&self) -> impl Iterator<Item = &Arc<RelationDescriptor>> {
+        self.0.values().filter_map(|state| match state {
+            RelationState::Ready { descriptor, .. } => Some(descriptor),
+            RelationState::WaitingForCatalog(_) | RelationState::Excluded { .. } => None,
+        })
+    }
+
     /// Takes note of a description; `false` if it says what was already answered.
     pub(super) fn describe(&mut self, descriptor: &Arc<RelationDescriptor>) -> bool {
         let answered = match self.0.get(&descriptor.oid) {

@@ -66,7 +66,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CopyOut<'_, S> {
         let Some(message) = ServerMessage::parse(self.connection.incoming.body()) else {
             return malformed(b'E');
         };
-        let fault = message.fault(During::Statement, &self.what);
+        let fault = message.fault(During::Copy, &self.what);
         self.ended = true;
         while !message.is_final() {
             match self.connection.incoming.wait().await {

@@ -17,6 +17,8 @@ pub(super) enum During {
     Connect,
     /// A statement.
     Statement,
+    /// The rows of a table.
+    Copy,
     /// A command of the replication protocol.
     Replication,
     /// The attachment to a slot.
@@ -121,6 +123,7 @@ impl ServerMessage {
         let general = match during {
             During::Connect => self.meaning_at_connect(),
             During::Statement => None,
+            During::Copy => self.meaning_of_values(),
             During::Replication => self.meaning_at_replication(),
             During::StartStream => self.meaning_at_start(),
             During::Stream => self.meaning_in_stream(),
@@ -189,9 +192,16 @@ impl ServerMessage {
             ),
             // Two publications, or two states of one, contradict each other.
             "0A000" => (Code::PublicationChanged, None),
-            "22021" | "22P05" => (Code::ValueEncoding, None),
             // A file of the log is gone.
             "58P01" => (Code::SlotLost, None),
+            _ => return self.meaning_of_values(),
+        })
+    }
+
+    /// What the server cannot send.
+    fn meaning_of_values(&self) -> Option<(Code, Option<&'static str>)> {
+        Some(match self.state.as_str() {
+            "22021" | "22P05" => (Code::ValueEncoding, None),
             "54000" => (Code::ValueTooLarge, None),
             "XX000" if self.speaks_of("invalid memory alloc request size") => {
                 (Code::ValueTooLarge, None)
@@ -305,11 +315,15 @@ mod tests {
 
     #[test]
     fn errors_of_the_stream() {
-        use During::Stream;
+        use During::{Copy, Stream};
         check(Stream, "42704", "publication \"p\" does not exist", Code::PublicationMissing);
         check(Stream, "57P01", "terminating connection", Code::StreamStopped);
         check(Stream, "22021", "invalid byte sequence", Code::ValueEncoding);
         check(Stream, "XX000", "invalid memory alloc request size 1174405123", Code::ValueTooLarge);
+        check(Copy, "XX000", "invalid memory alloc request size 1174405123", Code::ValueTooLarge);
+        check(Copy, "22P05", "character with byte sequence 0x8f 0xa2", Code::ValueEncoding);
+        check(Copy, "42P01", "relation \"t\" does not exist", Code::SourceQuery);
+        check(Copy, "53100", "no space left on device", Code::SourceUnreachable);
         check(Stream, "XX000", "something else", Code::StreamStopped);
         check(Stream, "58P01", "requested WAL segment has already been removed", Code::SlotLost);
     }
