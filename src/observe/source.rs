@@ -173,7 +173,7 @@ impl TableProgress {
     }
 }
 
-/// The progress of the last snapshot beside the stream.
+/// The progress of the last snapshot: the first one, or one beside the stream.
 #[derive(Debug, Default)]
 pub struct ChunkMetrics(Mutex<Option<ChunkProgress>>);
 

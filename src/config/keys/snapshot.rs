@@ -24,10 +24,9 @@ keys! {
                 Choice::of("read_uncommitted"),
             ]);
         "snapshot.lock.timeout.ms" Long ("10000") "a snapshot takes no locks that it would have to wait for";
-        "snapshot.max.threads" Int ("1") "tables are read one after another" Rule::AtLeast(1);
-        "snapshot.max.threads.multiplier" Int ("1") "tables are read one after another" Rule::AtLeast(1);
-        "snapshot.max.threads.multiplier.<table>" Int () "tables are read one after another";
-        "legacy.snapshot.max.threads" Boolean ("false") "tables are read one after another";
+        "snapshot.max.threads.multiplier" Int ("1") "a large table is cut by its size and snapshot.max.threads" Rule::AtLeast(1);
+        "snapshot.max.threads.multiplier.<table>" Int () "a large table is cut by its size and snapshot.max.threads";
+        "legacy.snapshot.max.threads" Boolean ("false") "connections take tables and parts of large ones alike";
         "snapshot.mode.configuration.based.snapshot.schema" Boolean ("false")
             "definitions come with the stream; nothing has to be read of them beforehand";
         "snapshot.mode.configuration.based.snapshot.on.schema.error" Boolean ("false")
@@ -39,11 +38,6 @@ keys! {
         "snapshot.query.mode" String ("select_all") "whole tables are read";
         "snapshot.query.mode.custom.name" String () "it names a Java class";
         "snapshot.mode.custom.name" String () "it names a Java class";
-        "snapshot.select.statement.overrides" List () "whole tables are read; queries of one's own are not built yet";
-        "snapshot.select.statement.overrides.<table>" String ()
-            "whole tables are read; queries of one's own are not built yet";
-        "snapshot.tables.order.by.row.count" String ("disabled") "tables are read in the order of their names";
-        "snapshot.delay.ms" Long ("0") "a snapshot begins at once";
         "streaming.delay.ms" Long ("0") "streaming begins at once";
     }
 }

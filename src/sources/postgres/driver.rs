@@ -299,7 +299,7 @@ impl<'a, S: Services> Course<'a, S> {
             generated,
             began_at: began_at.filter(|_| premade.is_some()),
             stop: self.stop.clone(),
-            metrics: &self.metrics.snapshot,
+            metrics: &self.metrics,
         };
         let Some(phase) = initial_snapshot::run(task, connection, premade).await? else {
             return Ok(None);

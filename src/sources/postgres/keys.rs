@@ -3,6 +3,7 @@
 //! Names, values and (where nothing else is said) defaults are those of Debezium's PostgreSQL
 //! connector. **Invariant:** what comes out of [`parse`] needs no further checking of text.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::ddl::{DdlCaptureMode, DdlSettings, RewriteAction};
@@ -11,7 +12,7 @@ use super::messages::MessageFilter;
 use super::row_filter::{Pushdown, RowFilters};
 use super::settings::{
     ConnectionSettings, KeyChangeToast, OffsetMismatch, PublicationAutocreate, Settings,
-    SnapshotMode, SslMode, TableFilter, ToastMode,
+    SnapshotMode, SnapshotOrder, SslMode, TableFilter, ToastMode,
 };
 use crate::config::keys::keys;
 use crate::config::{Choice, ConfigFault, KeyDef, Rejection, Rule, Table, Values};
@@ -277,6 +278,21 @@ keys! {
         SNAPSHOT_INCLUDE "snapshot.include.collection.list" List () Medium
             "Regular expressions for those captured tables that a snapshot reads, as schema.table; without it all."
             Rule::Patterns;
+        SNAPSHOT_THREADS "snapshot.max.threads" Int ("1") Medium
+            "Connections that read the tables of the snapshot side by side. Large tables are read in parts (PostgreSQL 14), of which the order of rows is not kept."
+            Rule::Between(1, 64);
+        SNAPSHOT_ORDER "snapshot.tables.order.by.row.count" String ("disabled") Low
+            "The order in which the snapshot reads tables: by name, or by how many rows the server believes them to have."
+            Rule::OneOf(&[Choice::of("disabled"), Choice::of("ascending"), Choice::of("descending")]);
+        SNAPSHOT_DELAY "snapshot.delay.ms" Long ("0") Low
+            "How long a first start waits before its snapshot."
+            Rule::AtLeast(0);
+        SNAPSHOT_QUERIES "snapshot.select.statement.overrides" List () Medium
+            "Tables, as schema.table, of which the snapshot reads the rows of a query (the next key) instead of all."
+            Rule::NotBlank;
+        SNAPSHOT_QUERY "snapshot.select.statement.overrides.<schema.table>" String () Medium
+            "A SELECT whose rows the snapshot reads of that table; it must have the columns that are published, by their names. What is read beside the stream does not know of it: tables with a query are not read there by themselves."
+            Rule::NotBlank;
         CHUNK_SIZE "incremental.snapshot.chunk.size" Int ("1024") Medium
             "Rows that a snapshot beside the stream reads at once; fewer where rows are large. The stream stands still while they are read."
             Rule::AtLeast(1);
@@ -355,6 +371,25 @@ fn snapshot_mode(values: &mut Values<'_>) -> SnapshotMode {
     })
 }
 
+/// By table. Each one that is listed has a query, and the other way round.
+fn snapshot_queries(values: &mut Values<'_>) -> BTreeMap<String, String> {
+    let listed = values.list(&SNAPSHOT_QUERIES);
+    let given: BTreeMap<String, String> = values
+        .under(&SNAPSHOT_QUERY)
+        .into_iter()
+        .map(|(table, sql)| (table.to_owned(), sql.trim_end().trim_end_matches(';').to_owned()))
+        .collect();
+    for table in listed.iter().filter(|table| !given.contains_key(*table)) {
+        let key = format!("{}.{table}", SNAPSHOT_QUERIES.name);
+        values.fault(&SNAPSHOT_QUERIES, format!("{table} has no query: {key} is missing"));
+    }
+    for table in given.keys().filter(|table| !listed.contains(table)) {
+        let key = format!("{}.{table}", SNAPSHOT_QUERIES.name);
+        values.fault_of_name(&key, format!("{} does not list {table}", SNAPSHOT_QUERIES.name));
+    }
+    given
+}
+
 fn offset_mismatch(values: &mut Values<'_>) -> OffsetMismatch {
     values.choice(
         &OFFSET_MISMATCH,
@@ -406,6 +441,17 @@ pub fn parse(values: &mut Values<'_>, connector: &str) -> Settings {
         ),
         publish_via_partition_root: values.flag(&VIA_ROOT),
         snapshot_mode,
+        snapshot_threads: values.number(&SNAPSHOT_THREADS),
+        snapshot_order: values.choice(
+            &SNAPSHOT_ORDER,
+            ("disabled", SnapshotOrder::Names),
+            &[
+                ("ascending", SnapshotOrder::SmallestFirst),
+                ("descending", SnapshotOrder::LargestFirst),
+            ],
+        ),
+        snapshot_delay: values.millis(&SNAPSHOT_DELAY),
+        snapshot_queries: snapshot_queries(values),
         offset_mismatch: offset_mismatch(values),
         drops_slot_on_stop: drops_slot_on_stop(values, snapshot_mode),
         messages: messages(values),

@@ -59,7 +59,7 @@ pub use preview::versions;
 pub use row_filter::{Pushdown, RowFilters};
 pub use settings::{
     ConnectionSettings, KeyChangeToast, OffsetMismatch, PublicationAutocreate, Settings,
-    SnapshotMode, SslMode, TableFilter, ToastMode,
+    SnapshotMode, SnapshotOrder, SslMode, TableFilter, ToastMode,
 };
 pub use slot_health::watch_health;
 pub use tables::adopt_filters;

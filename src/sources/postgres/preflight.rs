@@ -18,7 +18,7 @@ use super::row_filter::Pushdown;
 use super::session::ServerVersion;
 use super::slot::{SlotFacts, check_kind, read_slot};
 use super::{PublicationAutocreate, Settings};
-use crate::error::{Code, Fault};
+use crate::error::{Code, Fate, Fault};
 
 /// The oldest version that has everything which the stream and the first snapshot need.
 const OLDEST: u32 = 13;
@@ -69,6 +69,7 @@ async fn examine(
             }
             if settings.snapshot_mode.reads_rows() {
                 faults.extend(unreadable(control, &selection).await?);
+                faults.extend(unfit_queries(control, settings, &selection).await?);
             }
             let publishing = Publishing { settings, selection: &selection, server: &server };
             let is_usable =
@@ -261,6 +262,43 @@ async fn unreadable(control: &mut Connection, selection: &Selection) -> Result<V
     let mut faults = Vec::new();
     for row in &rows {
         faults.extend(unreadable_table(row)?);
+    }
+    Ok(faults)
+}
+
+/// Queries that take a table's place in the snapshot must give the columns that it has.
+async fn unfit_queries(
+    control: &mut Connection,
+    settings: &Settings,
+    selection: &Selection,
+) -> Result<Vec<Fault>, Fault> {
+    let mut faults = Vec::new();
+    for (name, query) in &settings.snapshot_queries {
+        let key = format!("snapshot.select.statement.overrides.{name}");
+        let table = selection.captured.iter().find(|table| table.qualified_name() == *name);
+        let Some(table) = table else {
+            faults.push(Code::TableMissing.fault(format!("{name} is not captured")).about(key));
+            continue;
+        };
+        let columns = format!(
+            "SELECT pg_catalog.string_agg(pg_catalog.quote_ident(attname), ', ' ORDER BY attnum) \
+             FROM pg_catalog.pg_attribute WHERE attrelid = {} AND attnum > 0 \
+             AND NOT attisdropped AND attgenerated = ''",
+            table.oid
+        );
+        let row = control.query_one("reading the columns of a table", &columns).await?;
+        let columns = row.optional(0)?.unwrap_or_default();
+        let sql = format!("SELECT {columns} FROM ({query}) AS query LIMIT 0");
+        match control.query("trying the query", &sql).await {
+            Ok(_) => {}
+            Err(fault) if fault.fate() == Fate::Retry => return Err(fault),
+            Err(fault) => faults.push(
+                Code::ConfigInvalid
+                    .fault(format!("the server refuses it: {}", fault.message()))
+                    .about(key)
+                    .at_table(name.clone()),
+            ),
+        }
     }
     Ok(faults)
 }

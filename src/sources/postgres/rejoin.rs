@@ -107,6 +107,7 @@ pub(super) fn joining(
         let name = table.qualified_name();
         (reads_all || (reads_new && !facts.carries(table)))
             && settings.snapshot_reads(&name)
+            && settings.snapshot_query(&name).is_none()
             && !is_waiting(&name)
     });
     Ok(tables.map(|table| TableWork::new(&table.namespace, &table.name, Aim::Read)).collect())

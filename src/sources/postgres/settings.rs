@@ -1,6 +1,7 @@
 //! What the PostgreSQL source is told, typed. Made by `keys::parse`; nothing here is a string that
 //! still has to be understood.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -49,6 +50,14 @@ pub struct Settings {
     pub probe_interval: Duration,
     /// `status.update.interval.ms`.
     pub status_interval: Duration,
+    /// `snapshot.max.threads`: so many connections read the initial snapshot.
+    pub snapshot_threads: usize,
+    /// `snapshot.tables.order.by.row.count`.
+    pub snapshot_order: SnapshotOrder,
+    /// `snapshot.delay.ms`.
+    pub snapshot_delay: Duration,
+    /// `snapshot.select.statement.overrides`: queries of rows, by `schema.table`.
+    pub snapshot_queries: BTreeMap<String, String>,
     /// `offset.mismatch.strategy`.
     pub offset_mismatch: OffsetMismatch,
     /// `slot.drop.on.stop`.
@@ -154,6 +163,11 @@ pub enum KeyChangeToast {
 }
 
 impl Settings {
+    /// The query whose rows the initial snapshot reads of a table, named `schema.table`.
+    pub(super) fn snapshot_query(&self, table: &str) -> Option<&str> {
+        self.snapshot_queries.get(table).map(String::as_str)
+    }
+
     /// Whether snapshots read a table, named `schema.table`.
     pub(super) fn snapshot_reads(&self, table: &str) -> bool {
         let listed = self.snapshot_include.as_ref();
@@ -206,6 +220,17 @@ impl SnapshotMode {
     pub(super) const fn reads_rows(self) -> bool {
         !matches!(self, Self::NoData)
     }
+}
+
+/// `snapshot.tables.order.by.row.count`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SnapshotOrder {
+    /// By name.
+    Names,
+    /// By the number of rows.
+    SmallestFirst,
+    /// The other way round.
+    LargestFirst,
 }
 
 /// `offset.mismatch.strategy`: what becomes of changes that the slot passed over.

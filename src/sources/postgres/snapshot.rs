@@ -28,8 +28,28 @@ pub struct SnapshotTable<'a> {
     pub is_partitioned: bool,
     /// Only rows of which this is true, as SQL.
     pub predicate: Option<&'a str>,
+    /// The rows of this query, instead of the table's.
+    pub query: Option<&'a str>,
+    /// Only rows in these blocks.
+    pub blocks: Option<Blocks>,
     /// Not more rows than these.
     pub limit: Option<u64>,
+}
+
+/// A range of a table's blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocks {
+    /// The first one.
+    pub first: u64,
+    /// The one behind the last; `None`: up to the table's end.
+    pub end: Option<u64>,
+}
+
+impl Blocks {
+    fn condition(self) -> String {
+        let end = self.end.map(|end| format!(" AND ctid < '({end},0)'::pg_catalog.tid"));
+        format!("ctid >= '({},0)'::pg_catalog.tid{}", self.first, end.unwrap_or_default())
+    }
 }
 
 impl SnapshotTable<'_> {
@@ -41,9 +61,19 @@ impl SnapshotTable<'_> {
         let columns: Vec<String> = self.columns.iter().map(|name| identifier(name)).collect();
         let only = if self.is_partitioned { "" } else { "ONLY " };
         let limit = self.limit.map(|limit| format!(" LIMIT {limit}")).unwrap_or_default();
-        let filter = self.predicate.map(|sql| format!(" WHERE {sql}")).unwrap_or_default();
-        let (columns, table) = (columns.join(", "), self.qualified());
-        format!("COPY (SELECT {columns} FROM {only}{table}{filter}{limit}) TO STDOUT")
+        let rows = match self.query {
+            Some(query) => format!("({query}) AS {}", identifier(self.name)),
+            None => format!("{only}{}", self.qualified()),
+        };
+        let blocks = self.blocks.filter(|_| self.query.is_none()).map(Blocks::condition);
+        let filter = match (self.predicate, blocks) {
+            (None, None) => String::new(),
+            (Some(sql), None) => format!(" WHERE {sql}"),
+            (None, Some(blocks)) => format!(" WHERE {blocks}"),
+            (Some(sql), Some(blocks)) => format!(" WHERE ({sql}) AND {blocks}"),
+        };
+        let columns = columns.join(", ");
+        format!("COPY (SELECT {columns} FROM {rows}{filter}{limit}) TO STDOUT")
     }
 
     fn place(&self) -> String {
@@ -445,6 +475,8 @@ mod tests {
             columns: &["a", "b c"],
             is_partitioned: false,
             predicate: None,
+            query: None,
+            blocks: None,
             limit: None,
         };
         assert_eq!(
@@ -453,6 +485,19 @@ mod tests {
         );
         table.is_partitioned = true;
         assert_eq!(table.copy_statement(), r#"COPY (SELECT "a", "b c" FROM "s"."T""x") TO STDOUT"#);
+        table.is_partitioned = false;
+        table.predicate = Some("a > 1 OR a IS NULL");
+        table.blocks = Some(Blocks { first: 8, end: Some(16) });
+        assert_eq!(
+            table.copy_statement(),
+            r#"COPY (SELECT "a", "b c" FROM ONLY "s"."T""x" WHERE (a > 1 OR a IS NULL) AND ctid >= '(8,0)'::pg_catalog.tid AND ctid < '(16,0)'::pg_catalog.tid) TO STDOUT"#
+        );
+        table.predicate = None;
+        table.query = Some("SELECT * FROM s.old");
+        assert_eq!(
+            table.copy_statement(),
+            r#"COPY (SELECT "a", "b c" FROM (SELECT * FROM s.old) AS "T""x") TO STDOUT"#
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod preflight;
 mod row_filter;
 mod snapshot;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tidegate::config::Secret;
@@ -17,7 +18,7 @@ use tidegate::sources::postgres::ddl::DdlSettings;
 use tidegate::sources::postgres::key_rules::KeyRules;
 use tidegate::sources::postgres::{
     ConnectionSettings, KeyChangeToast, MessageFilter, OffsetMismatch, PublicationAutocreate,
-    RowFilters, Settings, SnapshotMode, SslMode, TableFilter, ToastMode,
+    RowFilters, Settings, SnapshotMode, SnapshotOrder, SslMode, TableFilter, ToastMode,
 };
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, NoTls};
@@ -123,6 +124,10 @@ fn source_settings(connection: &ConnectionSettings, slot: &str, publication: &st
         messages: MessageFilter::default(),
         publish_via_partition_root: false,
         snapshot_mode: SnapshotMode::Initial,
+        snapshot_threads: 1,
+        snapshot_order: SnapshotOrder::Names,
+        snapshot_delay: Duration::ZERO,
+        snapshot_queries: BTreeMap::new(),
         offset_mismatch: OffsetMismatch::Stop,
         drops_slot_on_stop: false,
         tables: TableFilter::default(),

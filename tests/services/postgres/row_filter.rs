@@ -404,6 +404,8 @@ async fn rows(database: &Database, oid: u32) -> Vec<Row> {
         columns: &columns,
         is_partitioned: false,
         predicate: None,
+        query: None,
+        blocks: None,
         limit: None,
     };
     let mut session = SnapshotSession::begin(&database.settings, None).await.expect("a snapshot");

@@ -47,6 +47,8 @@ async fn table<'a>(
         columns,
         is_partitioned: false,
         predicate: None,
+        query: None,
+        blocks: None,
         limit: None,
     }
 }

@@ -10,7 +10,7 @@ use crate::sources::postgres::ddl::DdlSettings;
 use crate::sources::postgres::key_rules::KeyRules;
 use crate::sources::postgres::{
     ConnectionSettings, KeyChangeToast, MessageFilter, OffsetMismatch, RowFilters, SnapshotMode,
-    SslMode, TableFilter, ToastMode,
+    SnapshotOrder, SslMode, TableFilter, ToastMode,
 };
 
 fn settings(mode: PublicationAutocreate, via_root: bool) -> Settings {
@@ -37,6 +37,10 @@ fn settings(mode: PublicationAutocreate, via_root: bool) -> Settings {
         messages: MessageFilter::default(),
         publish_via_partition_root: via_root,
         snapshot_mode: SnapshotMode::Initial,
+        snapshot_threads: 1,
+        snapshot_order: SnapshotOrder::Names,
+        snapshot_delay: Duration::ZERO,
+        snapshot_queries: BTreeMap::new(),
         offset_mismatch: OffsetMismatch::Stop,
         drops_slot_on_stop: false,
         tables: TableFilter::default(),
