@@ -240,6 +240,12 @@ codes! {
     SchemaReinterpreted "SCHEMA-REINTERPRETED" Halt
         "A column has another type by which the values that are there mean something else (timestamp became timestamptz)."
         "Apply the change downstream as well, then acknowledge it; docs/schema-changes.md has the recipe.";
+    SchemaKeyChanged "SCHEMA-KEY-CHANGED" Halt
+        "Rows are keyed by other columns than before: records of one row come under another key, perhaps in another partition, and nobody deletes what was published under the earlier ones."
+        "See what becomes of the earlier keys downstream, then acknowledge the change, or set schema.key.action=forward; see docs/schema-changes.md.";
+    SchemaRenamed "SCHEMA-RENAMED" Halt
+        "A table was renamed or moved to another schema, and schema.rename.action=refuse: its records would go to another topic."
+        "See that readers take the other topic, then acknowledge the change; see docs/schema-changes.md.";
     SchemaChanged "SCHEMA-CHANGED" Halt
         "The definition of a table changed, and schema.changes=refuse."
         "Apply the change downstream as well, then acknowledge it; docs/schema-changes.md has the recipe.";

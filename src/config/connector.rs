@@ -292,6 +292,8 @@ fn change_policy(values: &Values<'_>) -> ChangePolicy {
             .filter(|(table, _)| table.contains('.'))
             .filter_map(|(table, word)| Some((table.to_owned(), mode(word)?)))
             .collect(),
+        keys: mode(&values.text(&delivery::SCHEMA_KEY_ACTION)).unwrap_or(ChangeMode::Refuse),
+        renames: mode(&values.text(&delivery::SCHEMA_RENAME_ACTION)).unwrap_or_default(),
         acknowledged: values.list(&delivery::SCHEMA_CHANGES_ACKNOWLEDGED),
     }
 }

@@ -113,6 +113,7 @@ metrics! {
     FILTERED "tidegate_row_filter_changes_total" Counter, "", ["connector", "task", "schema", "table", "verdict"], "Rows and changes of tables with a row filter, by what it said: in, out (nothing is published), moved_in, moved_out, stopped (it could not be decided, and the task failed).";
     RECORDS "tidegate_records_total" Counter, "", ["connector", "task", "topic"], "Records in committed Kafka transactions, by topic.";
     RECORD_BYTES "tidegate_record_bytes_total" Counter, "bytes", ["connector", "task", "topic"], "Their keys, values and headers, before compression.";
+    REFUSED_NOTES "tidegate_ddl_notes_refused_total" Counter, "", ["connector", "task"], "Messages of the prefix tidegate.ddl that are not believed and have no effect: they are forged or damaged, or the event triggers could not write what happened (TG-E-DDL-NOTE-REFUSED).";
     STAGED "tidegate_staged_bytes" Gauge, "bytes", ["connector", "task"], "Encoded records that wait for their transaction's end.";
     SIZE_CHANGES "tidegate_source_transaction_changes" Histogram(&CHANGES), "changes", ["connector", "task"], "Changes of each source transaction that had any.";
     SIZE_BYTES "tidegate_source_transaction_bytes" Histogram(&BYTES), "bytes", ["connector", "task"], "Encoded records of each source transaction that had changes.";

@@ -19,6 +19,8 @@ pub struct StageMetrics {
     pub queue_bytes: Arc<Gauge>,
     /// When the last change was processed, microseconds since the epoch; 0: never.
     pub last_change: Gauge,
+    /// Messages of the prefix of notes about definitions that were not believed.
+    pub refused_notes: Counter,
     /// Records made.
     pub records: Counter,
     /// Source transactions by their number of changes.
@@ -37,6 +39,7 @@ impl Default for StageMetrics {
             staged_bytes: Gauge::default(),
             queue_bytes: Arc::default(),
             last_change: Gauge::default(),
+            refused_notes: Counter::default(),
             records: Counter::default(),
             transaction_changes: Histogram::new(&CHANGES),
             transaction_bytes: Histogram::new(&BYTES),

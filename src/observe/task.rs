@@ -115,6 +115,7 @@ impl TaskMetrics {
                 out.add_count(&m::FILTERED, &labels, count);
             }
         }
+        out.add_count(&m::REFUSED_NOTES, &labels, stage.refused_notes.get());
         out.add_count(&m::POLLED, &labels, stage.records.get());
         out.add(&m::STAGED, &labels, stage.staged_bytes.get() as f64);
         out.add_histogram(&m::SIZE_CHANGES, &labels, &stage.transaction_changes);

@@ -38,14 +38,30 @@ impl ChangeMode {
 }
 
 /// `schema.changes` with its exceptions.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ChangePolicy {
     /// Where no exception names the table.
     pub default: ChangeMode,
     /// By `schema.table`.
     pub tables: BTreeMap<String, ChangeMode>,
+    /// What becomes of changes by which records are keyed by other columns.
+    pub keys: ChangeMode,
+    /// What becomes of tables that get another name.
+    pub renames: ChangeMode,
     /// The ids of the changes that an operator lets pass.
     pub acknowledged: Vec<String>,
+}
+
+impl Default for ChangePolicy {
+    fn default() -> Self {
+        Self {
+            default: ChangeMode::Forward,
+            tables: BTreeMap::new(),
+            keys: ChangeMode::Refuse,
+            renames: ChangeMode::Forward,
+            acknowledged: Vec::new(),
+        }
+    }
 }
 
 impl ChangePolicy {
@@ -62,16 +78,24 @@ impl ChangePolicy {
         self.acknowledged.iter().any(|one| one == id)
     }
 
-    /// Sees whether a change goes on. `table` is the one after it.
+    /// Sees whether a change goes on. `table` is the one after it, `key` what became of the columns
+    /// by which its records are keyed, if they are others.
     ///
     /// # Errors
     /// It stops until it is acknowledged under this id.
-    pub fn judge(&self, id: &str, table: &TableId, change: &TableChange) -> Result<(), Fault> {
-        let Some((code, why)) = self.objection(table, change).filter(|_| !self.lets_pass(id))
-        else {
+    pub fn judge(
+        &self,
+        id: &str,
+        table: &TableId,
+        change: &TableChange,
+        key: Option<&str>,
+    ) -> Result<(), Fault> {
+        let objection = self.objection(table, change, key.is_some());
+        let Some((code, why)) = objection.filter(|_| !self.lets_pass(id)) else {
             return Ok(());
         };
-        let what: Vec<String> = change.columns.iter().map(describe).collect();
+        let what: Vec<String> =
+            key.map(str::to_owned).into_iter().chain(change.columns.iter().map(describe)).collect();
         let what = if what.is_empty() { change.kind.to_owned() } else { what.join("; ") };
         Err(code
             .fault(format!("the definition of \"{table}\" changed ({what}), and {why}"))
@@ -90,7 +114,12 @@ impl ChangePolicy {
         format!("PATCH /connectors/{{name}}/config {{\"schema.changes.acknowledged\": \"{ids}\"}}")
     }
 
-    fn objection(&self, table: &TableId, change: &TableChange) -> Option<(Code, &'static str)> {
+    fn objection(
+        &self,
+        table: &TableId,
+        change: &TableChange,
+        is_rekeyed: bool,
+    ) -> Option<(Code, &'static str)> {
         let has = |class| change.columns.iter().any(|column| column.class == class);
         if has(ChangeClass::Invisible) {
             let why = "values that were published may be others now, and no published schema shows \
@@ -100,6 +129,13 @@ impl ChangePolicy {
         if has(ChangeClass::Reinterpreted) {
             let why = "the values that are there mean something else now";
             return Some((Code::SchemaReinterpreted, why));
+        }
+        if is_rekeyed && self.keys == ChangeMode::Refuse {
+            let why = "what was published under earlier keys stays there";
+            return Some((Code::SchemaKeyChanged, why));
+        }
+        if change.kind == "renamed" && self.renames == ChangeMode::Refuse {
+            return Some((Code::SchemaRenamed, "schema.rename.action=refuse"));
         }
         let is_refused = self.of(table) == ChangeMode::Refuse;
         is_refused.then_some((Code::SchemaChanged, "schema.changes=refuse"))
@@ -113,6 +149,18 @@ fn describe(change: &ColumnChange) -> String {
         (Some(one), None) | (None, Some(one)) => format!("{column} {kind}: {one}"),
         (None, None) => format!("{column} {kind}"),
     }
+}
+
+/// What became of the columns by which records are keyed, if they are others. Their order and types
+/// are judged with the columns.
+pub fn changed_key(before: &TableVersion, after: &TableVersion) -> Option<String> {
+    let names = |version: &TableVersion| -> Vec<String> {
+        let columns = version.key.iter().filter_map(|index| version.columns.get(*index));
+        columns.map(|column| column.name.clone()).collect()
+    };
+    let (old, new) = (names(before), names(after));
+    let is_same = old.len() == new.len() && old.iter().all(|name| new.contains(name));
+    (!is_same).then(|| format!("key: ({}) → ({})", old.join(", "), new.join(", ")))
 }
 
 /// The columns whose type or modifier is another one, and whose published schema is not.
@@ -174,7 +222,7 @@ mod tests {
             ..ChangePolicy::default()
         };
         let table = TableId { namespace: "public".to_owned(), name: "t".to_owned() };
-        let judged = policy.judge(ID, &table, &change(class));
+        let judged = policy.judge(ID, &table, &change(class), None);
         assert_eq!(judged.as_ref().err().map(Fault::code), expect);
         if let Err(fault) = judged {
             let text = fault.to_string();
@@ -194,6 +242,45 @@ mod tests {
             check(mode, &[], ChangeClass::Reinterpreted, Some(Code::SchemaReinterpreted));
             check(mode, &[ID], ChangeClass::Invisible, None);
         }
+    }
+
+    #[test]
+    fn other_keys_and_other_names_have_actions_of_their_own() {
+        use ChangeMode::{Forward, Refuse};
+        let table = TableId { namespace: "public".to_owned(), name: "t".to_owned() };
+        let check = |keys, renames, is_rekeyed: bool, kind, expect: Option<Code>| {
+            let policy = ChangePolicy { keys, renames, ..ChangePolicy::default() };
+            let change = TableChange { kind, columns: Vec::new(), ..change(ChangeClass::Relation) };
+            let key = is_rekeyed.then_some("key: (id) → ()");
+            let judged = policy.judge(ID, &table, &change, key);
+            assert_eq!(judged.as_ref().err().map(Fault::code), expect);
+            let text = judged.err().map(|fault| fault.to_string()).unwrap_or_default();
+            assert_eq!(text.contains("key: (id) → ()"), is_rekeyed && expect.is_some(), "{text}");
+        };
+        check(Refuse, Forward, true, "identity", Some(Code::SchemaKeyChanged));
+        check(Refuse, Forward, false, "identity", None);
+        check(Forward, Forward, true, "identity", None);
+        check(Refuse, Forward, true, "recreated", Some(Code::SchemaKeyChanged));
+        check(Refuse, Forward, false, "renamed", None);
+        check(Forward, Refuse, false, "renamed", Some(Code::SchemaRenamed));
+        check(Forward, Refuse, false, "recreated", None);
+    }
+
+    #[test]
+    fn a_key_is_another_one_by_its_columns() {
+        use crate::change::ColumnType;
+        use crate::plan::testing::{column, required, table};
+        let keyed = |key: &[usize]| {
+            let columns = vec![required("id", ColumnType::Int32), column("a", ColumnType::Int32)];
+            TableVersion { key: key.to_vec(), ..table("t", columns) }
+        };
+        assert_eq!(changed_key(&keyed(&[0]), &keyed(&[0])), None);
+        assert_eq!(changed_key(&keyed(&[0, 1]), &keyed(&[1, 0])), None);
+        assert_eq!(changed_key(&keyed(&[]), &keyed(&[])), None);
+        let changed = |old: &[usize], new: &[usize]| changed_key(&keyed(old), &keyed(new));
+        assert_eq!(changed(&[0], &[]).as_deref(), Some("key: (id) → ()"));
+        assert_eq!(changed(&[0], &[1]).as_deref(), Some("key: (id) → (a)"));
+        assert_eq!(changed(&[0], &[0, 1]).as_deref(), Some("key: (id) → (id, a)"));
     }
 
     #[test]

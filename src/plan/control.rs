@@ -9,6 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use super::change_policy::ChangeMode;
 use crate::change::{Column, ColumnChange, ColumnDefault, TableChange, TableId, TableVersion};
+use crate::error::Code;
 use crate::record::{Field, Kind, Literal, Schema};
 
 /// Where and how a table version was seen.
@@ -39,6 +40,8 @@ pub struct ControlOrigin<'a> {
     pub mode: ChangeMode,
     /// An operator let this one pass.
     pub acknowledged: bool,
+    /// The task stops at it, with this code.
+    pub refused: Option<Code>,
 }
 
 /// Who says what a table looks like.
@@ -84,6 +87,7 @@ pub fn control_record(
 ) -> ControlRecord {
     let (kind, class) =
         change.map_or(("baseline", "baseline"), |change| (change.kind, change.class.as_str()));
+    let kind = if origin.refused.is_some() { "refused" } else { kind };
     let changes = change.map_or(&[][..], |change| &change.columns);
     let rewrite = change.and_then(|change| change.rewrite.as_ref());
     let rewrites = rewrite.map(|rewrite| match rewrite.changes_values {
@@ -92,6 +96,7 @@ pub fn control_record(
         None => "unknown",
     });
     let action = match rewrite {
+        _ if origin.refused.is_some() => "stopped",
         Some(rewrite) if rewrite.action == "resnapshot" => rewrite.action,
         _ if origin.acknowledged => "acknowledged",
         Some(rewrite) => rewrite.action,
@@ -115,6 +120,7 @@ pub fn control_record(
         optional(rewrite.and_then(|rewrite| rewrite.reason.as_deref())),
         optional(rewrite.map(|rewrite| rewrite.existing_rows)),
         optional(rewrite.map(|rewrite| rewrite.recommended)),
+        optional(origin.refused.map(Code::id)),
     ]);
     let (key_schema, value_schema) = (&SCHEMAS.0, &SCHEMAS.1);
     ControlRecord {
@@ -129,7 +135,8 @@ pub fn control_record(
 /// stream gives the same id.
 pub fn control_id(origin: &ControlOrigin<'_>, native_id: u64) -> String {
     let ControlOrigin { system, stream, commit_position, sequence, .. } = origin;
-    format!("{system}:{stream}:{native_id}:{commit_position}:{sequence}")
+    let refused = if origin.refused.is_some() { ":refused" } else { "" };
+    format!("{system}:{stream}:{native_id}:{commit_position}:{sequence}{refused}")
 }
 
 fn key(origin: &ControlOrigin<'_>, table: &TableId) -> Literal {
@@ -300,6 +307,7 @@ static SCHEMAS: LazyLock<(Arc<Schema>, Arc<Schema>)> = LazyLock::new(|| {
             ("rewrite_reason", string().optional()),
             ("existing_rows", string().optional()),
             ("recommended", string().optional()),
+            ("code", string().optional()),
         ],
     );
     let key = structure(
@@ -349,6 +357,7 @@ mod tests {
             after_position: None,
             mode: ChangeMode::Forward,
             acknowledged: false,
+            refused: None,
         }
     }
 
@@ -404,6 +413,25 @@ mod tests {
         assert_eq!(value["class"], "baseline");
         assert_eq!(value["before"], serde_json::Value::Null);
         assert_eq!(value["changes"], serde_json::json!([]));
+    }
+
+    #[test]
+    fn a_refused_change_is_told_as_one() {
+        let (before, after) = (before(), after());
+        let change = diff(&before, &after).unwrap();
+        let origin = ControlOrigin { refused: Some(Code::SchemaChanged), ..origin() };
+        let record = control_record(&origin, Some(&before), &after, Some(&change));
+        let value = named(&record.value_schema, &record.value);
+        assert_eq!(
+            (&value["kind"], &value["action"], &value["code"], &value["id"]),
+            (
+                &json!("refused"),
+                &json!("stopped"),
+                &json!("TG-E-SCHEMA-CHANGED"),
+                &json!(format!("{}:refused", control_id(&self::origin(), after.native_id)))
+            ),
+            "it is not taken for the change itself, which may still come"
+        );
     }
 
     #[test]

@@ -47,7 +47,7 @@ use crate::error::Fault;
 use crate::record::RecordShape;
 
 pub use crate::record::{HashAlgorithm, HashInput, Side};
-pub use change_policy::{ChangeMode, ChangePolicy, unshown_changes};
+pub use change_policy::{ChangeMode, ChangePolicy, changed_key, unshown_changes};
 pub use column_rules::{ColumnRules, ColumnTreatment, Treatment};
 pub use control::{ControlOrigin, ControlRecord, Provenance, control_id, control_record};
 pub use message::message_plan;

@@ -129,6 +129,10 @@ pub struct Stage<S> {
     owners: HashMap<String, TableId>,
     /// What is told of the open transaction.
     ledger: Ledger,
+    /// Goes out behind everything that is complete if a definite fault ends the stream.
+    parting: Option<Control>,
+    /// The position that was handed over last.
+    last: Option<OffsetRecord>,
     /// Opened by the first announcement.
     announcements: Option<OpenNotice>,
     /// Opened by the first heartbeat.
@@ -179,6 +183,8 @@ impl<S: Services> Stage<S> {
             counts: OpenCounts::default(),
             owners: HashMap::new(),
             ledger,
+            parting: None,
+            last: None,
             announcements: None,
             heartbeats: None,
         }
@@ -366,6 +372,40 @@ impl<S: Services> Stage<S> {
     ) -> Result<(), Fault> {
         self.hand_over().await?;
         self.control.states.push(state);
+        let mut batch = std::mem::take(&mut self.control.batch);
+        let written = self.write_announcement(record, &mut batch).await;
+        self.control.batch = batch;
+        written
+    }
+
+    /// Tells why the stream ends here. It goes out behind everything that is complete, if the stream
+    /// does end by a definite fault; not where a part of the open transaction is out already, which
+    /// is taken back.
+    ///
+    /// # Errors
+    /// The record cannot be encoded, or registry or broker refuse.
+    pub async fn leave_word(
+        &mut self,
+        record: &ControlRecord,
+        state: TableState,
+    ) -> Result<(), Fault> {
+        self.hand_over().await?;
+        let mut batch = Batch::new();
+        self.write_announcement(record, &mut batch).await?;
+        self.parting = Some(Control { batch, states: vec![state] });
+        Ok(())
+    }
+
+    /// The stream begins at this position.
+    pub fn stand_at(&mut self, position: OffsetRecord) {
+        self.last = Some(position);
+    }
+
+    async fn write_announcement(
+        &mut self,
+        record: &ControlRecord,
+        batch: &mut Batch,
+    ) -> Result<(), Fault> {
         let Some(topic) = self.settings.control_topic.clone() else {
             return Ok(());
         };
@@ -377,7 +417,7 @@ impl<S: Services> Stage<S> {
             Some(open) if open.is_of(&schemas) => open,
             _ => self.open_notice(&topic, schemas, &[]).await?,
         };
-        let written = open.write((&record.key, &record.value), None, &mut self.control.batch);
+        let written = open.write((&record.key, &record.value), None, batch);
         self.announcements = Some(open);
         written
     }
@@ -541,6 +581,7 @@ impl<S: Services> Stage<S> {
         let Some(offset) = self.reached.take() else {
             return Ok(());
         };
+        self.last = Some(offset.clone());
         let states = std::mem::take(&mut self.accompanying);
         if self.complete.records() == 0 && states.is_empty() && !even_if_empty {
             return self.send(Staged::Marker { offset }).await;
@@ -586,6 +627,11 @@ impl<S: Services> Stage<S> {
         self.joining.clear();
         self.ledger.forget();
         self.hand_over().await?;
+        if let (Some(Control { batch, states }), Some(offset), OpenTransaction::Staged) =
+            (self.parting.take(), self.last.clone(), self.open)
+        {
+            self.send(Staged::Control { batch, states, offset }).await?;
+        }
         self.send(Staged::Fault(fault)).await
     }
 

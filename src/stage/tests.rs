@@ -163,6 +163,7 @@ impl Bench {
             after_position: None,
             mode: ChangeMode::Forward,
             acknowledged: false,
+            refused: None,
         };
         let record = control_record(&origin, None, &version, None);
         let state = TableState { key: "1".to_owned(), value: Some(b"state".to_vec()) };

@@ -3,6 +3,7 @@
 from typing import Any
 
 from harness.checks import check, equal, wait_for
+from harness.metrics import scrape
 from harness.trial import Trial
 
 # The others show the most of it in less time.
@@ -223,7 +224,8 @@ def refuse(t: Trial) -> None:
     worker.rest("PATCH", f"/connectors/{t.name}/config", {"schema.changes.acknowledged": marker})
     connector.wait_running()
     equal([r.key["id"] for r in t.records("t", 5)], [1, 2, 3, 4, 5], "all rows")
-    equal([c["id"] for c in changes(t, "t")], [marker], "the id of its record")
+    equal([(c["id"], c["action"], c["code"]) for c in changes(t, "t")],
+          [(f"{marker}:refused", "stopped", "TG-E-SCHEMA-REWRITE"), (marker, "acknowledged", None)], "its records")
     t.sql("alter table t alter v type int using v * 10")
     connector.wait_failed("TG-E-SCHEMA-REWRITE")
 
@@ -249,6 +251,8 @@ def forged(t: Trial) -> None:
     equal([short(c) for c in changes(t, "quiet")], ["ddl_captured [additive] added x"], "a real change")
     equal(t.cluster.topics(f"{t.name}.message"), [], "topics of messages")
     check("is not believed" in t.workers[-1].log_text(), "the log says it")
+    counted = scrape(t.workers[-1].rest.base).value("tidegate_ddl_notes_refused_total")
+    check(counted >= 9, f"messages that were not believed are counted: {counted}")
 
 
 def application(t: Trial) -> None:

@@ -7,6 +7,8 @@ from harness.trial import Trial
 
 # The same on every version of the server.
 SERVER_MATTERS = False
+# The others show the most of it in less time.
+LONG = {"names"}
 
 
 def changes(t: Trial, table: str = "t") -> list[dict[str, Any]]:
@@ -115,7 +117,8 @@ def relations(t: Trial) -> None:
     t.sql("insert into t values (5, 'new')")
     equal([(r.key["id"], r.after) for r in t.settled_records("t")][1:], [(5, {"id": 5, "other": "new"})], "rows of the new table")
     found = [c for c in changes(t)]
-    equal([(c["kind"], c["class"]) for c in found], [("recreated", "relation")], "a new table, not new columns")
+    equal([(c["kind"], c["class"], c["recommended"]) for c in found], [("recreated", "relation", "resnapshot")],
+          "a new table, not new columns")
 
 
 def gone_types(t: Trial) -> None:
@@ -136,28 +139,73 @@ def gone_types(t: Trial) -> None:
 
 
 def unpublishable(t: Trial) -> None:
-    """A table that loses its identity goes on with inserts; the application's own updates are what the server refuses."""
+    """A table that loses its identity stops the task until that is let pass, then goes on with inserts; the application's own
+    updates are what the server refuses."""
     worker = t.worker()
     connector = worker.create(t.name, t.config())
     t.wait_streaming()
-    t.sql("alter table other drop constraint other_pkey", "insert into other values (1, 1)")
-    t.settle()
-    found = changes(t, "other")
-    equal([(c["kind"], c["class"]) for c in found], [("identity", "identity")], "what is announced")
+    t.sql("insert into t (id) values (8)", "alter table other drop constraint other_pkey", "insert into other values (1, 1)")
+    trace = connector.wait_failed("TG-E-SCHEMA-KEY-CHANGED")
+    check("key: (id) → ()" in trace and "schema.changes.acknowledged" in trace, f"what, and what to do: {trace}")
+    equal([r.after["id"] for r in t.topic("t").read()], [0, 8], "what is before it is out")
     try:
         t.sql("update other set v = 2")
     except Exception as refusal:  # the server's own
         check("replica identity" in str(refusal), str(refusal))
     else:
         check(False, "the server refuses an update of a published table without identity")
+    # Without it no connector starts on such a table.
+    t.sql("alter table other replica identity full")
+    connector.fail_again("TG-E-SCHEMA-KEY-CHANGED")
+    told = changes(t, "other")
+    equal([(c["kind"], c["action"], c["code"]) for c in told], [("refused", "stopped", "TG-E-SCHEMA-KEY-CHANGED")],
+          "what is told, once")
+    marker = told[0]["id"].removesuffix(":refused")
+    check(marker in trace, f"the id of the call: {trace}")
+    answer = worker.rest("PATCH", f"/connectors/{t.name}/config", {"schema.changes.acknowledged": marker}, timeout=90)
+    equal(answer.status, 200, f"status of PATCH config ({answer.message})")
+    t.wait_streaming()
+    t.settle()
+    found = changes(t, "other")
+    equal([(c["kind"], c["class"], c["action"]) for c in found[1:]], [("identity", "identity", "acknowledged")], "what is announced")
     equal([(r.key, r.after) for r in t.topic("other").read()], [(None, {"id": 1, "v": 1})], "the row, without a key")
     t.sql("alter table t replica identity nothing", "insert into t (id) values (9)")
-    equal([r.after["id"] for r in t.settled_records("t")], [0, 9], "rows of a table that gave up its identity")
-    connector.restart()
-    connector.wait_running()
-    t.sql("insert into t (id) values (10)")
+    equal([r.after["id"] for r in t.settled_records("t")], [0, 8, 9], "rows of a table that gave up its identity")
     equal(connector.failed(), None, "the connector runs")
 
 
-CASES = {"replaced-column": replaced_column, "nullability": nullability, "modifiers": modifiers, "inside": inside,
+def names(t: Trial) -> None:
+    """A table with another name or schema stops the task where that is wanted, at the same place each time, and the refusal is told once."""
+    t.own_registry()
+    connector = t.connect(schema_rename_action="refuse", table_include_list="(public|moved)\\.(other|renamed|t)")
+    worker = t.workers[-1]
+    passed: list[str] = []
+    for statement, row in (("alter table other rename to renamed", "insert into renamed values (1, 1)"),
+                           ("create schema moved; alter table renamed set schema moved", "insert into moved.renamed values (2, 2)"),
+                           ("alter table moved.renamed drop constraint other_pkey; alter table moved.renamed add primary key (v)",
+                            "insert into moved.renamed values (3, 3)")):
+        if "add primary key" in statement:
+            for side in ("key", "value"):
+                t.set_level(f"{t.name}.moved.renamed-{side}", "NONE")
+        t.sql(statement, row)
+        code = "TG-E-SCHEMA-KEY-CHANGED" if "add primary key" in statement else "TG-E-SCHEMA-RENAMED"
+        trace = connector.wait_failed(code)
+        connector.fail_again(code)
+        passed = [trace.split('"schema.changes.acknowledged": "')[1].split('"')[0]]
+        answer = worker.rest("PATCH", f"/connectors/{t.name}/config", {"schema.changes.acknowledged": passed[-1]}, timeout=90)
+        equal(answer.status, 200, f"status of PATCH config ({answer.message})")
+        t.wait_streaming()
+        t.settle()
+    equal(len(passed[0].split(",")), 3, f"what was let pass before stays so: {passed}")
+    control = t.topic_named(f"{t.name}.schema-changes").read()
+    told = [(r.key["table"], r.value["kind"], r.value["action"]) for r in control if r.key["table"] == "renamed"]
+    equal(told, [("renamed", "refused", "stopped"), ("renamed", "renamed", "acknowledged")] * 2
+          + [("renamed", "refused", "stopped"), ("renamed", "identity", "acknowledged")], "what is told")
+    ids = [r.value["id"] for r in control]
+    equal(len(ids), len(set(ids)), "ids")
+    equal([r.key for r in t.topic("renamed").read()], [{"id": 1}], "rows under the first name")
+    equal([r.key for r in t.topic("moved.renamed").read()], [{"id": 2}, {"v": 3}], "rows in the other schema")
+
+
+CASES = {"names": names, "replaced-column": replaced_column, "nullability": nullability, "modifiers": modifiers, "inside": inside,
          "relations": relations, "gone-types": gone_types, "unpublishable": unpublishable}

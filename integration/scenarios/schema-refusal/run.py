@@ -47,7 +47,8 @@ def refuse(t: Trial) -> None:
     patch(t, call)
     t.wait_streaming()
     equal([r.after["id"] for r in t.settled_records("t")], [1, 1, 2, 3], "rows")
-    equal(announced(t), [(1, "baseline", "refuse", "forwarded"), (2, "additive", "refuse", "acknowledged")], "what is announced")
+    equal(announced(t), [(1, "baseline", "refuse", "forwarded"), (2, "additive", "refuse", "stopped"),
+                         (2, "additive", "refuse", "acknowledged")], "what is announced: the refusal once, too")
     equal(announced(t, "other"), [(1, "baseline", "forward", "forwarded"), (2, "additive", "forward", "forwarded")], "of the other table")
     worker = t.workers[-1]
     equal(worker.stop(), 0, "exit status")
@@ -82,7 +83,8 @@ def classes(t: Trial) -> None:
     trace = connector.wait_failed("TG-E-SCHEMA-REINTERPRETED")
     check("at retyped" in trace, f"the change is named: {trace}")
     equal([r.after["v"] for r in t.topic("t").read()], list(range(1, 9)), "rows")
-    equal(announced(t)[6:], [(7, "projection_invisible", "forward", "acknowledged")], "what was let pass")
+    equal(announced(t)[6:], [(7, "projection_invisible", "forward", "stopped"), (7, "projection_invisible", "forward", "acknowledged"),
+                             (8, "reinterpretation", "forward", "stopped")], "what was let pass, and what was not")
 
 
 CASES = {"refuse": refuse, "classes": classes}

@@ -22,6 +22,10 @@ pub(super) fn describe(value: &Value, paint: Paint) -> (String, Vec<String>) {
         Some("identity") => format!("the rows of {table} are told apart in another way"),
         Some("dropped") => format!("{table} was dropped"),
         Some("topology") => format!("the partitions of {table} changed"),
+        Some("refused") => {
+            let code = value.get("code").and_then(Value::as_str).unwrap_or("no code");
+            format!("the connector stopped at a change of {table} ({code}):")
+        }
         Some("suspected") => format!("{table} was probably rewritten"),
         Some("reread") => format!("{table} was read again; its rows are all there"),
         _ if rewrites(value) => format!("the rows of {table} were written anew"),

@@ -68,6 +68,12 @@ keys! {
         SCHEMA_CHANGES_OF "schema.changes.<schema.table>" String () Low
             "The same for one table."
             Rule::OneOf(&[Choice::of("forward"), Choice::of("refuse")]);
+        SCHEMA_KEY_ACTION "schema.key.action" String ("refuse") Low
+            "What becomes of a change by which records are keyed by other columns. refuse: the task stops before the first row, for what was published under earlier keys stays, and one row's records are in two partitions. forward: it goes on like other changes."
+            Rule::OneOf(&[Choice::of("refuse"), Choice::of("forward")]);
+        SCHEMA_RENAME_ACTION "schema.rename.action" String ("forward") Low
+            "What becomes of a table that is renamed or moved to another schema. forward: its rows go to the topic of its new name, as far as that is captured. refuse: the task stops before the first of them."
+            Rule::OneOf(&[Choice::of("forward"), Choice::of("refuse")]);
         SCHEMA_CHANGES_ACKNOWLEDGED "schema.changes.acknowledged" List () Low
             "Ids of the changes that an operator lets pass; the message with which the task stopped has the id.";
     }

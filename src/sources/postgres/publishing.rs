@@ -77,6 +77,8 @@ impl<'a, S: Services> Publishing<'a, S> {
         offset: Offset,
         end: Lsn,
     ) -> Self {
+        let here = Offset { phase: Phase::Streaming { end }, ..offset.clone() };
+        stage.stand_at(OffsetRecord(Arc::from(here.encode())));
         Self {
             stage,
             tables,

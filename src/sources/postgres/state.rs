@@ -52,6 +52,8 @@ pub(super) struct TableHistory {
     pub(super) sight: Option<Sight>,
     /// What the server left out by itself, and so is not known here.
     pub(super) pushed: Option<PushedDown>,
+    /// The id of the change that was told of last as one at which the task stops.
+    pub(super) refused: Option<String>,
 }
 
 /// Up to where the publication's row filter decided what comes of a table.
@@ -86,6 +88,8 @@ struct Stored {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sight: Option<Sight>,
     pushed: Option<PushedDown>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
 }
 
 const FORMAT: u32 = 1;
@@ -113,6 +117,7 @@ impl TableHistory {
             filter: stored.filter,
             sight: stored.sight,
             pushed: stored.pushed,
+            refused: stored.refused,
         })
     }
 
@@ -129,6 +134,7 @@ impl TableHistory {
             filter: self.filter.clone(),
             sight: self.sight.clone(),
             pushed: self.pushed,
+            refused: self.refused.clone(),
         };
         let value = serde_json::to_vec(&stored)
             .map_err(|error| Code::Internal.fault("a table state").caused_by(&error))?;

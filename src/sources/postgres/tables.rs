@@ -632,7 +632,7 @@ impl Tables {
         self.settings.key_rules.check(&version)?;
         // before anything of the new shape is registered
         if matches!(self.entry(index)?.state, State::New) {
-            self.refuse_change(index, stage.plan_settings())?;
+            self.refuse_change(index, stage).await?;
         }
         // compiled first: what cannot be published is not announced either
         let table = Box::new(stage.open_table(version).await?);

@@ -10,14 +10,18 @@ use super::{
     ControlOrigin, Entry, Services, Sight, Stage, TableId, Tables, control_id, control_record,
     type_oids,
 };
-use crate::change::{TableChange, TableVersion, diff};
+use crate::change::{Rewrite, TableChange, TableVersion, diff};
 use crate::error::Fault;
-use crate::plan::{PlanSettings, unshown_changes};
+use crate::plan::{PlanSettings, changed_key, unshown_changes};
 
 impl Tables {
     /// Stops at a change that does not go on by itself, before anything of it is registered. A
     /// snapshot begins anew, whatever was before.
-    pub(super) fn refuse_change(&self, index: usize, plan: &PlanSettings) -> Result<(), Fault> {
+    pub(super) async fn refuse_change<S: Services>(
+        &self,
+        index: usize,
+        stage: &mut Stage<S>,
+    ) -> Result<(), Fault> {
         let entry = self.entry(index)?;
         let Some(last) = self.last_of(&entry.descriptor).filter(|_| !entry.is_of_snapshot) else {
             return Ok(());
@@ -25,19 +29,81 @@ impl Tables {
         let facts = last.facts.as_ref();
         let before = self.compile(&last.descriptor, facts, last.epoch, &|_| None);
         let Some(mut change) = diff(&before, &entry.version) else { return Ok(()) };
-        let unshown = unshown_changes(plan, &before, &entry.version)?;
-        grade(&mut change, &before, &entry.version, &unshown);
-        self.judge(entry, &change, plan)
+        self.pass(index, (&before, &mut change), None, stage).await
+    }
+
+    /// Grades a change, and sees whether it goes on.
+    async fn pass<S: Services>(
+        &self,
+        index: usize,
+        (before, change): (&TableVersion, &mut TableChange),
+        command: Option<&str>,
+        stage: &mut Stage<S>,
+    ) -> Result<(), Fault> {
+        let entry = self.entry(index)?;
+        let plan = stage.plan_settings();
+        let unshown = unshown_changes(plan, before, &entry.version)?;
+        grade(change, before, &entry.version, &unshown);
+        if change.kind == "recreated" && change.rewrite.is_none() {
+            // nobody deletes what was published of the earlier table
+            change.rewrite = Some(Rewrite {
+                changes_values: None,
+                reason: None,
+                existing_rows: "values_unknown",
+                recommended: "resnapshot",
+                action: "forwarded",
+            });
+        }
+        if entry.is_of_snapshot {
+            return Ok(());
+        }
+        let Err(fault) = self.judge(entry, (before, change), plan) else { return Ok(()) };
+        self.tell_refusal(index, (before, change), (&fault, command), stage).await?;
+        Err(fault)
     }
 
     /// Whether a change of a version goes on.
-    fn judge(&self, entry: &Entry, change: &TableChange, plan: &PlanSettings) -> Result<(), Fault> {
+    fn judge(
+        &self,
+        entry: &Entry,
+        (before, change): (&TableVersion, &TableChange),
+        plan: &PlanSettings,
+    ) -> Result<(), Fault> {
         let position = entry.place.commit.to_string();
         let origin = self.control_origin(&position, entry.place, entry.provenance);
         let id = control_id(&origin, entry.version.native_id);
+        let key = changed_key(before, &entry.version);
         plan.changes
-            .judge(&id, &entry.version.table, change)
+            .judge(&id, &entry.version.table, change, key.as_deref())
             .map_err(|fault| fault.at_position(format!("{position}, message {}", origin.sequence)))
+    }
+
+    /// The task stops at a change: that is told once, however often it stops there.
+    pub(super) async fn tell_refusal<S: Services>(
+        &self,
+        index: usize,
+        (before, change): (&TableVersion, &TableChange),
+        (fault, command): (&Fault, Option<&str>),
+        stage: &mut Stage<S>,
+    ) -> Result<(), Fault> {
+        let entry = self.entry(index)?;
+        let position = entry.place.commit.to_string();
+        let origin = ControlOrigin {
+            command,
+            mode: stage.plan_settings().changes.of(&entry.version.table),
+            refused: Some(fault.code()),
+            ..self.control_origin(&position, entry.place, entry.provenance)
+        };
+        let id = control_id(&origin, entry.version.native_id);
+        let last = self.last_of(&entry.descriptor);
+        let known = last.and_then(|last| self.histories.get(&last.descriptor.oid.0));
+        let Some(history) = known.filter(|known| known.refused.as_ref() != Some(&id)) else {
+            return Ok(());
+        };
+        let mut history = history.clone();
+        history.refused = Some(id);
+        let record = control_record(&origin, Some(before), &entry.version, Some(change));
+        stage.leave_word(&record, history.encode()?).await
     }
 
     pub(super) async fn announce<S: Services>(
@@ -62,15 +128,11 @@ impl Tables {
         command: Option<&str>,
         stage: &mut Stage<S>,
     ) -> Result<(), Fault> {
+        if let (Some(before), Some(change)) = (before, &mut change) {
+            self.pass(index, (before, change), command, stage).await?;
+        }
         let entry = self.entry(index)?;
         let plan = stage.plan_settings();
-        if let (Some(before), Some(change)) = (before, &mut change) {
-            let unshown = unshown_changes(plan, before, &entry.version)?;
-            grade(change, before, &entry.version, &unshown);
-            if !entry.is_of_snapshot {
-                self.judge(entry, change, plan)?;
-            }
-        }
         let position = entry.place.commit.to_string();
         let mut origin = ControlOrigin {
             command,
@@ -88,6 +150,7 @@ impl Tables {
         };
         let mut history = self.histories.get(&entry.descriptor.oid.0).cloned().unwrap_or_default();
         history.push(known);
+        history.refused = None;
         let TableId { namespace, name } = &entry.version.table;
         history.filter = self.settings.row_filters.of(namespace, name).map(str::to_owned);
         history.sight = self.sights.get(&entry.descriptor.oid.0).and_then(Sight::stored);

@@ -35,7 +35,6 @@ pub(in crate::sources::postgres) struct DdlCapture {
     /// Rewrites of partitions of that transaction that were told of, by their root, reason and
     /// columns.
     told: Vec<(u32, i32, Vec<String>)>,
-    refused: u64,
 }
 
 /// A version that a note made, and the description by which its rows are decoded.
@@ -57,14 +56,7 @@ struct Noted<'n> {
 impl DdlCapture {
     /// Believes notes that this key has signed.
     pub(in crate::sources::postgres) fn new(key: Key, generated: bool) -> Self {
-        Self {
-            key,
-            generated,
-            commit: Lsn::ZERO,
-            commands: HashMap::new(),
-            told: Vec::new(),
-            refused: 0,
-        }
+        Self { key, generated, commit: Lsn::ZERO, commands: HashMap::new(), told: Vec::new() }
     }
 
     fn begin(&mut self, commit: Lsn) {
@@ -94,12 +86,13 @@ impl Tables {
         match Note::read(message.content, &capture.key, xid) {
             Ok(note) => note,
             Err(fault) => {
-                capture.refused += 1;
+                self.metrics.refused_notes.add_as_only_writer(1);
+                let refused = self.metrics.refused_notes.get();
                 // whoever writes them can write very many
-                if capture.refused.is_power_of_two() {
+                if refused.is_power_of_two() {
                     tracing::warn!(
                         position = %message.lsn,
-                        refused = capture.refused,
+                        refused,
                         "a message of the prefix {} is not believed, and has no effect: {fault}",
                         super::super::ddl::PREFIX
                     );
@@ -394,7 +387,11 @@ impl Tables {
         );
         let entry = (place, Provenance::Trigger, State::New);
         let table = self.add(&descriptor, facts, resolved, entry);
-        self.judge_rewrite(&mut change, table.index, stage)?;
+        if let Err(fault) = self.judge_rewrite(&mut change, table.index, stage) {
+            let told = (&fault, Some(command));
+            self.tell_refusal(table.index, (&old, &change), told, stage).await?;
+            return Err(fault);
+        }
         self.note_name(&before.descriptor, table.index);
         let change = Some(change);
         self.announce_change(table.index, (Some(&old), change), Some(command), stage).await?;
@@ -420,6 +417,7 @@ impl Tables {
             provenance,
             mode: ChangeMode::Forward,
             acknowledged: false,
+            refused: None,
             command: None,
             after_position: None,
         }

@@ -1,0 +1,12 @@
+create table one (id int primary key, a int, doc text);
+create table two (id int primary key, a int, doc text);
+create table three (id int primary key, a int, doc text);
+alter table three replica identity full;
+create table bare (id int, a int, doc text);
+alter table bare replica identity full;
+alter table one alter doc set storage external;
+alter table two alter doc set storage external;
+insert into one select g, g, repeat('x', 3000) from generate_series(1, 40) g;
+insert into two select g, g, 'two' from generate_series(1, 40) g;
+insert into three select g, g, 'three' from generate_series(1, 40) g;
+insert into bare select g, g, 'bare' from generate_series(1, 40) g;
