@@ -41,7 +41,7 @@ class Trial:
         plain = "".join(letter if letter.isalnum() else "_" for letter in name)[:30]
         # Database, role, slot, publication, prefix and group: one name for all is easy to find.
         self.name = f"{MARK}_{plain}_{secrets.token_hex(2)}"
-        self._use(postgres)
+        self.use(postgres)
         self.cluster = Cluster(kafka.address)
         self.schemas = Schemas(registry.address)
         self.workers: list[Worker] = []
@@ -56,7 +56,7 @@ class Trial:
         self.directory.mkdir(parents=True)
         self._create_source()
 
-    def _use(self, postgres: Postgres) -> None:
+    def use(self, postgres: Postgres) -> None:
         """Talk to this server: as superuser to it and to the trial's database, and as the role that owns that."""
         self.postgres = postgres
         self.server = Database(postgres.address)
@@ -82,7 +82,7 @@ class Trial:
         server.remove()
         self.later(server.remove)
         server.start()
-        self._use(server)
+        self.use(server)
         self._create_source()
 
     def own_kafka(self, brokers: int = 1, **settings: str) -> Kafka:

@@ -14,6 +14,15 @@ use crate::worker::TaskState;
 pub use standalone::Standalone;
 pub use store::{Kept, Store};
 
+/// What goes with a connector that is deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// What it made at its source.
+    pub source: bool,
+    /// Its offsets, and what is remembered of its tables.
+    pub offsets: bool,
+}
+
 /// Why a request to the herder was not done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HerderError {

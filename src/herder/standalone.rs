@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::store::{Kept, Store};
-use super::{ConnectorInfo, ConnectorStatus, HerderError};
+use super::{ConnectorInfo, ConnectorStatus, HerderError, Removed};
 use crate::config::{ConnectorConfig, Validation};
 use crate::error::{Code, Fate, Fault};
 use crate::worker::{
@@ -183,16 +183,38 @@ impl Standalone {
         Ok(before.is_none())
     }
 
-    /// Stops and forgets a connector. Slot, publication, topics and offsets stay.
+    /// Stops and forgets a connector. What it made elsewhere stays, but for what is asked for; if
+    /// that cannot be removed the connector stays too, and is stopped.
     ///
     /// # Errors
-    /// There is none of that name, or the store failed.
-    pub async fn delete(&self, name: &str) -> Result<(), HerderError> {
+    /// There is none of that name, the store failed, or the source or Kafka refuse.
+    pub async fn delete(&self, name: &str, removed: Removed) -> Result<(), HerderError> {
         let _guard = self.changing.lock().await;
-        self.with(name, |_| ())?;
+        let config = self.with(name, |entry| entry.config.clone())?;
+        if removed.source || removed.offsets {
+            self.halt(name, &config).await?;
+        }
+        if removed.source {
+            self.runtime.release(&config).await.map_err(HerderError::Store)?;
+        }
+        if removed.offsets {
+            self.runtime.reset_offset(&config).await.map_err(HerderError::Store)?;
+        }
         self.store.remove(name).map_err(HerderError::Store)?;
         self.stop_task(name).await;
         self.locked().remove(name);
+        Ok(())
+    }
+
+    /// Stops a connector for good, whatever comes behind it.
+    async fn halt(&self, name: &str, config: &ConnectorConfig) -> Result<(), HerderError> {
+        let target_state = Target::Stopped;
+        let kept = Kept { config: config.clone(), target_state };
+        self.store.put(name, &kept).map_err(HerderError::Store)?;
+        self.stop_task(name).await;
+        if let Some(entry) = self.locked().get_mut(name) {
+            entry.target = target_state;
+        }
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::content::Content;
 use super::{Api, ApiError, answers, body};
 use crate::config::TopicTracking;
-use crate::herder::HerderError;
+use crate::herder::{HerderError, Removed};
 use crate::sources::SnapshotAction;
 use crate::worker::Target;
 
@@ -98,9 +98,26 @@ pub(super) async fn patch_config(
     Ok(answers::json(StatusCode::OK, &answers::info(&info)))
 }
 
-/// `DELETE /connectors/{name}`.
-pub(super) async fn delete(State(api): State<Api>, Path(name): Path<String>) -> Answer {
-    api.herder.delete(&name).await?;
+/// `DELETE /connectors/{name}`, with `drop=source,offsets`.
+pub(super) async fn delete(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let mut removed = Removed::default();
+    for word in query_values(query.as_deref(), "drop").flat_map(|words| words.split(',')) {
+        match word {
+            "source" => removed.source = true,
+            "offsets" => removed.offsets = true,
+            other => {
+                return Err(ApiError::bad_request(format!(
+                    "drop={other}: can be \"source\" (what the connector made at the source), \
+                     \"offsets\", or both with a comma"
+                )));
+            }
+        }
+    }
+    api.herder.delete(&name, removed).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -129,6 +129,16 @@ impl SourceSettings {
         }
     }
 
+    /// Removes what the connector made at the source so that its changes are kept for it.
+    ///
+    /// # Errors
+    /// The source refuses, or cannot be reached.
+    pub async fn release(&self) -> Result<(), Fault> {
+        match self {
+            Self::Postgres(settings) => Box::pin(postgres::release(settings)).await,
+        }
+    }
+
     /// The offset that goes on behind another program's, as that program stores it.
     ///
     /// # Errors

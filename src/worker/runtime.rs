@@ -44,6 +44,9 @@ pub trait Runtime: Send + Sync + std::fmt::Debug + 'static {
     /// Forgets the connector's offset and table states, so that it begins anew.
     fn reset_offset<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Result<(), Fault>>;
 
+    /// Removes what the connector made at its source.
+    fn release<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Result<(), Fault>>;
+
     /// Stores the offset that goes on behind another program's.
     fn take_over<'a>(
         &'a self,
@@ -240,6 +243,10 @@ impl Runtime for Worker {
 
     fn reset_offset<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Result<(), Fault>> {
         Box::pin(async move { offsets::reset(&self.parse(config)?.kafka).await })
+    }
+
+    fn release<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Result<(), Fault>> {
+        Box::pin(async move { self.parse(config)?.source.release().await })
     }
 
     fn take_over<'a>(

@@ -55,6 +55,14 @@ impl Runtime for Idle {
         Box::pin(async { Ok(()) })
     }
 
+    fn release<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Result<(), Fault>> {
+        let refuses =
+            config.get("topic.prefix").is_some_and(|prefix| prefix.as_deref() == Some("kept"));
+        Box::pin(async move {
+            if refuses { Err(Code::SlotActive.fault("somebody uses it")) } else { Ok(()) }
+        })
+    }
+
     fn take_over<'a>(
         &'a self,
         _: &'a ConnectorConfig,
@@ -216,6 +224,24 @@ impl Server {
 
 fn create(name: &str) -> Value {
     json!({"name": name, "config": {"connector.class": "Postgres", "tasks.max": 1}})
+}
+
+#[tokio::test]
+async fn what_a_connector_made_goes_with_it_only_if_that_is_asked_for() {
+    let server = Server::start("drop").await;
+    let kept = json!({"name": "kept", "config": {"connector.class": "P", "topic.prefix": "kept"}});
+    assert_eq!(server.json("POST", "/connectors", &kept).await.status, 201);
+    let answer = server.send("DELETE", "/connectors/kept?drop=slot", "", "").await;
+    assert_eq!(answer.status, 400, "{}", answer.body);
+    server.wait_for_task_state("kept", "RUNNING").await;
+    // What cannot be removed keeps the connector, stopped, so that it can be tried again.
+    let answer = server.send("DELETE", "/connectors/kept?drop=source,offsets", "", "").await;
+    assert_eq!(answer.status, 500, "{}", answer.body);
+    assert!(answer.body.contains("TG-E-SLOT-ACTIVE"), "{}", answer.body);
+    let status = server.get("/connectors/kept/status").await.json();
+    assert_eq!(status["connector"]["state"], "STOPPED");
+    assert_eq!(server.send("DELETE", "/connectors/kept?drop=offsets", "", "").await.status, 204);
+    assert_eq!(server.get("/connectors/kept").await.status, 404);
 }
 
 #[tokio::test]

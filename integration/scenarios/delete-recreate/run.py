@@ -31,3 +31,9 @@ def run(t: Trial) -> None:
     t.wait_streaming()
     equal([(r.op, r.after["id"]) for r in t.settled_records("t")][3:], [("r", 1), ("r", 2), ("r", 3)],
           "records: a new snapshot")
+
+    equal(connector.request("DELETE", "?drop=slot").status, 400, "status of a drop of something unknown")
+    equal(connector.request("DELETE", "?drop=source,offsets").status, 204, "status of DELETE with all that the connector made")
+    equal((t.slot(), t.admin.query("select from pg_publication where pubname = %s", t.name)), (None, []), "what is left at the source")
+    t.connect(worker)
+    equal([r.op for r in t.settled_records("t")][6:], ["r", "r", "r"], "records: it begins anew")

@@ -79,7 +79,7 @@ pub async fn run<S: Services>(
             Some(Streamed { reader, status }) => status.leave(reader).await?,
             None => return Ok(()),
         }
-        if own.drops_slot_on_stop { rejoin::drop_slot(&own).await } else { Ok(()) }
+        if own.slot_use.goes_on_stop { rejoin::drop_slot(&own).await } else { Ok(()) }
     };
     tokio::select! {
         outcome = course => outcome,
@@ -241,6 +241,9 @@ impl<'a, S: Services> Course<'a, S> {
                 offset
             }
         };
+        if self.settings.slot_use.fails_over && self.settings.trial.is_none() {
+            slot::let_fail_over(&mut connection, &self.settings.slot_name).await?;
+        }
         self.stream(connection, offset).await.map(Some)
     }
 

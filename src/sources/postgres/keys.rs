@@ -11,7 +11,7 @@ use super::key_rules::KeyRules;
 use super::messages::MessageFilter;
 use super::row_filter::{Pushdown, RowFilters};
 use super::settings::{
-    ConnectionSettings, KeyChangeToast, OffsetMismatch, PublicationAutocreate, Settings,
+    ConnectionSettings, KeyChangeToast, OffsetMismatch, PublicationAutocreate, Settings, SlotUse,
     SnapshotMode, SnapshotOrder, SslMode, TableFilter, ToastMode,
 };
 use crate::config::keys::keys;
@@ -124,6 +124,8 @@ keys! {
                 Choice::of("trust_slot"),
                 Choice::of("trust_greater_lsn"),
             ]);
+        SLOT_FAILOVER "slot.failover" Boolean ("false") Medium
+            "The replication slot is synchronized to standbys (PostgreSQL 17), so that a promoted one goes on with it; one that exists is altered. Needs synchronized_standby_slots at the server, of which its absence is warned.";
         SLOT_DROP "slot.drop.on.stop" Boolean ("false") Low
             "The replication slot is dropped whenever the task ends in good order (stop, pause, restart, the worker's end), and what is written until the next start is not in any stream; so that start must read all tables anew (snapshot.mode=when_needed).";
         SLOT_MAX_RETRIES "slot.max.retries" Int ("6") Low
@@ -194,7 +196,6 @@ keys! {
         "schema.rewrite.acknowledged" List ()
             "rewrites are acknowledged in schema.changes.acknowledged, like all changes";
         "flush.lsn.source" Boolean ("true") "a slot that is never told would keep the server's log for ever";
-        "slot.failover" Boolean ("false") "failover slots are not built yet; create the slot beforehand to have one";
         "internal.slot.seek.to.known.offset.on.start" Boolean ("false")
             "a gap between slot and offset is lost data; it is never passed over";
         "slot.stream.params" String () "the parameters of the stream are fixed";
@@ -453,7 +454,10 @@ pub fn parse(values: &mut Values<'_>, connector: &str) -> Settings {
         snapshot_delay: values.millis(&SNAPSHOT_DELAY),
         snapshot_queries: snapshot_queries(values),
         offset_mismatch: offset_mismatch(values),
-        drops_slot_on_stop: drops_slot_on_stop(values, snapshot_mode),
+        slot_use: SlotUse {
+            fails_over: values.flag(&SLOT_FAILOVER),
+            goes_on_stop: drops_slot_on_stop(values, snapshot_mode),
+        },
         messages: messages(values),
         tables: tables(values),
         key_rules: values

@@ -56,9 +56,10 @@ pub use incremental::plan as plan_snapshot;
 pub use messages::MessageFilter;
 pub use preflight::check;
 pub use preview::versions;
+pub use rejoin::release;
 pub use row_filter::{Pushdown, RowFilters};
 pub use settings::{
-    ConnectionSettings, KeyChangeToast, OffsetMismatch, PublicationAutocreate, Settings,
+    ConnectionSettings, KeyChangeToast, OffsetMismatch, PublicationAutocreate, Settings, SlotUse,
     SnapshotMode, SnapshotOrder, SslMode, TableFilter, ToastMode,
 };
 pub use slot_health::watch_health;

@@ -47,6 +47,10 @@ async fn examine(
 ) -> Result<(), Fault> {
     let server = read_server(control).await?;
     faults.extend(server.faults(control.version()));
+    if settings.slot_use.fails_over && control.version().major() < 17 {
+        let fault = Code::ServerVersion.fault("slot.failover needs version 17 of the server");
+        faults.push(fault.about("slot.failover"));
+    }
     faults.extend(rejoin::always_is_possible(settings, control.version()).err());
     faults.extend(settings.messages.check(control.version()).err());
     if settings.ddl.takes_notes() {

@@ -6,12 +6,12 @@
 
 use super::Settings;
 use super::capture::Selection;
-use super::connection::{Connection, Purpose};
+use super::connection::{Connection, Purpose, identifier};
 use super::incremental::{Aim, OLDEST, TableWork, Work};
 use super::offset::{Offset, Phase};
 use super::publication::PublicationFacts;
 use super::session::ServerVersion;
-use super::settings::{OffsetMismatch, SnapshotMode};
+use super::settings::{OffsetMismatch, PublicationAutocreate, SnapshotMode};
 use super::slot::{self, Standing};
 use crate::error::{Code, Fault};
 
@@ -79,6 +79,30 @@ pub(super) async fn drop_slot(settings: &Settings) -> Result<(), Fault> {
         slot = settings.slot_name,
         "the replication slot is dropped (slot.drop.on.stop); the next start reads all tables anew"
     );
+    Ok(())
+}
+
+/// Removes what a connector made at the server: its slot, and its publication where the
+/// configuration lets it make one. What is not there is no fault.
+///
+/// # Errors
+/// The slot is in use, or the role may not drop them.
+pub async fn release(settings: &Settings) -> Result<(), Fault> {
+    let mut connection = Connection::open(&settings.connection, Purpose::Replication).await?;
+    slot::drop_when_free(&mut connection, settings).await?;
+    let name = &settings.publication_name;
+    if settings.publication_autocreate == PublicationAutocreate::Disabled {
+        tracing::info!(publication = name, "the publication stays: the worker did not make it");
+    } else {
+        let sql = format!("DROP PUBLICATION IF EXISTS {}", identifier(name));
+        let what = format!("dropping the publication \"{name}\"");
+        let mut control = Connection::open(&settings.connection, Purpose::Control).await?;
+        control.query("beginning to drop", "BEGIN READ WRITE").await?;
+        control.query(&what, &sql).await?;
+        control.query("ending to drop", "COMMIT").await?;
+        control.close().await;
+    }
+    connection.close().await;
     Ok(())
 }
 

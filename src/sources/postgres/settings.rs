@@ -60,8 +60,8 @@ pub struct Settings {
     pub snapshot_queries: BTreeMap<String, String>,
     /// `offset.mismatch.strategy`.
     pub offset_mismatch: OffsetMismatch,
-    /// `slot.drop.on.stop`.
-    pub drops_slot_on_stop: bool,
+    /// What the slot is for beyond the stream.
+    pub slot_use: SlotUse,
     /// `slot.max.retries`: attempts to attach to a busy slot.
     pub slot_max_retries: u32,
     /// `slot.retry.delay.ms`.
@@ -220,6 +220,15 @@ impl SnapshotMode {
     pub(super) const fn reads_rows(self) -> bool {
         !matches!(self, Self::NoData)
     }
+}
+
+/// What a slot is for beyond the stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlotUse {
+    /// `slot.failover`: standbys get it too.
+    pub fails_over: bool,
+    /// `slot.drop.on.stop`: it goes with the task.
+    pub goes_on_stop: bool,
 }
 
 /// `snapshot.tables.order.by.row.count`.

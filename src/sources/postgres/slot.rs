@@ -286,6 +286,38 @@ pub async fn drop_when_free<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
+/// Has standbys get the slot too, and says what else that takes: without
+/// `synchronized_standby_slots` the stream may be ahead of a standby that is promoted, which then
+/// lacks what was published (manual, "Logical Replication Failover").
+///
+/// # Errors
+/// The slot is in use, or the connection breaks.
+pub async fn let_fail_over<S: AsyncRead + AsyncWrite + Unpin>(
+    connection: &mut Connection<S>,
+    slot: &str,
+) -> Result<(), Fault> {
+    let sql = format!(
+        "SELECT failover, pg_catalog.current_setting('synchronized_standby_slots') \
+         FROM pg_catalog.pg_replication_slots WHERE slot_name = {}",
+        literal(slot)
+    );
+    let rows = connection.query("asking whether the slot fails over", &sql).await?;
+    let Some(row) = rows.first() else { return Ok(()) };
+    if row.text(1)?.is_empty() {
+        tracing::warn!(
+            slot,
+            "slot.failover=true, and the server's synchronized_standby_slots is empty: the stream \
+             may be ahead of a standby that is promoted, and would be refused there \
+             (TG-E-SOURCE-DIVERGED)"
+        );
+    }
+    if !row.is_true(0)? {
+        connection.let_slot_fail_over(slot).await?;
+        tracing::info!(slot, "the replication slot fails over to standbys from now on");
+    }
+    Ok(())
+}
+
 /// Starts the stream. While another process uses the slot, tries again as often as the settings
 /// allow: after a crash the server takes a while to see that its reader is gone.
 ///

@@ -18,7 +18,7 @@ use tidegate::sources::postgres::ddl::DdlSettings;
 use tidegate::sources::postgres::key_rules::KeyRules;
 use tidegate::sources::postgres::{
     ConnectionSettings, KeyChangeToast, MessageFilter, OffsetMismatch, PublicationAutocreate,
-    RowFilters, Settings, SnapshotMode, SnapshotOrder, SslMode, TableFilter, ToastMode,
+    RowFilters, Settings, SlotUse, SnapshotMode, SnapshotOrder, SslMode, TableFilter, ToastMode,
 };
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, NoTls};
@@ -129,7 +129,7 @@ fn source_settings(connection: &ConnectionSettings, slot: &str, publication: &st
         snapshot_delay: Duration::ZERO,
         snapshot_queries: BTreeMap::new(),
         offset_mismatch: OffsetMismatch::Stop,
-        drops_slot_on_stop: false,
+        slot_use: SlotUse::default(),
         tables: TableFilter::default(),
         toast: ToastMode::Backfill,
         key_change_toast: KeyChangeToast::Sentinel,

@@ -86,12 +86,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// The server refuses (`SLOT-FOREIGN`: it exists; `SLOT-HEADROOM`: no more are allowed), or the
     /// connection breaks.
     pub async fn create_slot(&mut self, name: &str, temporary: bool) -> Result<CreatedSlot, Fault> {
-        let what = format!("creating the replication slot \"{name}\"");
         let temporary = if temporary { " TEMPORARY" } else { "" };
-        let command = format!(
-            "CREATE_REPLICATION_SLOT {}{temporary} LOGICAL pgoutput EXPORT_SNAPSHOT",
-            identifier(name)
-        );
+        self.create(name, &format!("{temporary} LOGICAL pgoutput EXPORT_SNAPSHOT")).await
+    }
+
+    /// The same for one that standbys get too (from version 17 on).
+    ///
+    /// # Errors
+    /// As [`Self::create_slot`].
+    pub async fn create_failover_slot(&mut self, name: &str) -> Result<CreatedSlot, Fault> {
+        self.create(name, " LOGICAL pgoutput (SNAPSHOT 'export', FAILOVER)").await
+    }
+
+    /// Has standbys get a slot too that nobody uses (from version 17 on).
+    ///
+    /// # Errors
+    /// It is in use (`SLOT-ACTIVE`), or the connection breaks.
+    pub async fn let_slot_fail_over(&mut self, name: &str) -> Result<(), Fault> {
+        let what = format!("altering the replication slot \"{name}\"");
+        let command = format!("ALTER_REPLICATION_SLOT {} (FAILOVER)", identifier(name));
+        self.command(&what, &command).await.map(drop)
+    }
+
+    async fn create(&mut self, name: &str, kind: &str) -> Result<CreatedSlot, Fault> {
+        let what = format!("creating the replication slot \"{name}\"");
+        let command = format!("CREATE_REPLICATION_SLOT {}{kind}", identifier(name));
         let rows = self.run(&what, &command, During::Replication, None).await?;
         let row = one_row(&what, rows)?;
         Ok(CreatedSlot {

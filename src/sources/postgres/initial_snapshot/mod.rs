@@ -147,7 +147,11 @@ impl<S: Services> SnapshotTask<'_, S> {
         if permanent {
             self.store(Phase::Creating).await?;
             let temporary = self.settings.trial.is_some();
-            return connection.create_slot(&self.settings.slot_name, temporary).await;
+            let name = &self.settings.slot_name;
+            if self.settings.slot_use.fails_over && !temporary {
+                return connection.create_failover_slot(name).await;
+            }
+            return connection.create_slot(name, temporary).await;
         }
         let name = format!("tidegate_snapshot_{:016x}", self.template.nonce);
         connection.create_slot(&name, true).await

@@ -9,8 +9,8 @@ use crate::plan::KeyValueMode;
 use crate::sources::postgres::ddl::DdlSettings;
 use crate::sources::postgres::key_rules::KeyRules;
 use crate::sources::postgres::{
-    ConnectionSettings, KeyChangeToast, MessageFilter, OffsetMismatch, RowFilters, SnapshotMode,
-    SnapshotOrder, SslMode, TableFilter, ToastMode,
+    ConnectionSettings, KeyChangeToast, MessageFilter, OffsetMismatch, RowFilters, SlotUse,
+    SnapshotMode, SnapshotOrder, SslMode, TableFilter, ToastMode,
 };
 
 fn settings(mode: PublicationAutocreate, via_root: bool) -> Settings {
@@ -42,7 +42,7 @@ fn settings(mode: PublicationAutocreate, via_root: bool) -> Settings {
         snapshot_delay: Duration::ZERO,
         snapshot_queries: BTreeMap::new(),
         offset_mismatch: OffsetMismatch::Stop,
-        drops_slot_on_stop: false,
+        slot_use: SlotUse::default(),
         tables: TableFilter::default(),
         toast: ToastMode::Backfill,
         key_change_toast: KeyChangeToast::Sentinel,
