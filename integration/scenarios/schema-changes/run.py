@@ -174,6 +174,16 @@ def unpublishable(t: Trial) -> None:
     equal(connector.failed(), None, "the connector runs")
 
 
+def generated_key(t: Trial) -> None:
+    """A key that the server computes is not in the stream: the task stops before the first row that would have none."""
+    connector = t.connect()
+    t.sql("insert into t (id) values (1)", "alter table t drop constraint t_pkey, add g int generated always as (id) stored, add primary key (g)",
+          "insert into t (id) values (2)")
+    trace = connector.wait_failed("TG-E-SCHEMA-KEY-CHANGED")
+    check("public.t" in trace and "key: (id) → ()" in trace, f"table and key are named: {trace}")
+    equal([r.after["id"] for r in t.topic("t").read()], [0, 1], "what is before it is out, and no row without its key")
+
+
 def names(t: Trial) -> None:
     """A table with another name or schema stops the task where that is wanted, at the same place each time, and the refusal is told once."""
     t.own_registry()
@@ -207,5 +217,5 @@ def names(t: Trial) -> None:
     equal([r.key for r in t.topic("moved.renamed").read()], [{"id": 2}, {"v": 3}], "rows in the other schema")
 
 
-CASES = {"names": names, "replaced-column": replaced_column, "nullability": nullability, "modifiers": modifiers, "inside": inside,
+CASES = {"generated-key": generated_key, "names": names, "replaced-column": replaced_column, "nullability": nullability, "modifiers": modifiers, "inside": inside,
          "relations": relations, "gone-types": gone_types, "unpublishable": unpublishable}
