@@ -29,3 +29,5 @@ pub mod observe;
 
 pub mod config;
 pub mod error;
+#[cfg(feature = "sabotage")]
+mod sabotage;

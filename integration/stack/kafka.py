@@ -14,6 +14,9 @@ from .process import Process, require_free_port
 from .settings import DIR, DOWNLOADS, HOST, KAFKA_BROKERS, StackError, port
 
 POM = Path(__file__).with_name("pom.xml")
+# The stack's own brokers listen there too, for clients that come through a proxy; what they tell these of themselves is
+# the proxy's address.
+BEHIND_PROXY, PROXY = 40, 60
 
 
 class Kafka:
@@ -28,6 +31,7 @@ class Kafka:
             raise StackError(f"KAFKA_BROKERS={count}: 1 or 3")
         self.directory = DIR / (name or ("kafka" if count == 1 else f"kafka-{count}"))
         self.settings = settings or {}
+        self.proxied = not name and at_port is None
         self.first_port = at_port or port("STACK_KAFKA_PORT", 19092)
         self.brokers = [Broker(self, node) for node in range(1, count + 1)]
 
@@ -75,6 +79,15 @@ class Kafka:
         """Whether all brokers answer."""
         return all(broker.ready() for broker in self.brokers)
 
+    def behind_proxy(self) -> tuple[int, int]:
+        """Where the one broker listens for a proxy, and where it says that the proxy is. A broker that was started by an
+        older version does not; it is started anew."""
+        broker = self.brokers[0]
+        if not broker.ready(broker.port + BEHIND_PROXY):
+            self.stop()
+            self.start()
+        return broker.port + BEHIND_PROXY, broker.port + PROXY
+
     def cluster_id(self) -> str:
         """The cluster's id: 16 bytes in URL-safe base64; made once."""
         path = self.directory / "cluster.id"
@@ -99,7 +112,7 @@ class Broker:
         """Start it unless it runs; does not wait."""
         if self.process.pid() is not None:
             return
-        for number in (self.port, self.port + 1):
+        for number in (self.port, self.port + 1, *([self.port + BEHIND_PROXY] if self.cluster.proxied else [])):
             require_free_port(number, "Kafka", "STACK_KAFKA_PORT")
         properties = self._configure()
         self.process.launch(_java("kafka.Kafka", str(properties)), self.port)
@@ -113,12 +126,12 @@ class Broker:
         self.launch()
         self.wait()
 
-    def ready(self) -> bool:
+    def ready(self, at_port: int | None = None) -> bool:
         """Whether it answers an ApiVersions request; it does once the cluster has let it in."""
         client = b"stack"
         request = struct.pack(">hhih", 18, 0, 1, len(client)) + client
         try:
-            with socket.create_connection((HOST, self.port), 2) as connection:
+            with socket.create_connection((HOST, at_port or self.port), 2) as connection:
                 connection.sendall(struct.pack(">i", len(request)) + request)
                 return len(connection.recv(10)) > 0
         except OSError:
@@ -129,15 +142,17 @@ class Broker:
         data = self.cluster.directory / f"data-{self.node}"
         properties = self.cluster.directory / f"server-{self.node}.properties"
         copies = len(self.cluster.brokers)
+        behind = [f",PROXIED://{HOST}:{self.port + offset}" if self.cluster.proxied else ""
+                  for offset in (BEHIND_PROXY, PROXY)]
         voters = ",".join(f"{broker.node}@{HOST}:{broker.port + 1}" for broker in self.cluster.brokers)
         settings = {
             "process.roles": "broker,controller",
             "node.id": self.node,
             "controller.quorum.voters": voters,
-            "listeners": f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{self.port + 1}",
-            "advertised.listeners": f"PLAINTEXT://{HOST}:{self.port}",
+            "listeners": f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{self.port + 1}{behind[0]}",
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{self.port}{behind[1]}",
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,PROXIED:PLAINTEXT",
             "log.dirs": data,
             # A worker has to create its topics itself.
             "auto.create.topics.enable": "false",

@@ -249,6 +249,10 @@ impl<L: TransactionLog> Boundaries<L> {
     }
 
     fn commit(&mut self, offset: &OffsetRecord, now: Instant) -> Result<(), Fault> {
+        #[cfg(feature = "sabotage")]
+        if crate::sabotage::Sabotage::AcknowledgeFirst.is_on() {
+            self.committed.send_replace(Some(offset.clone()));
+        }
         self.log.commit(offset)?;
         self.last_commit = Some(now);
         self.committed.send_replace(Some(offset.clone()));

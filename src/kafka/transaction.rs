@@ -61,6 +61,9 @@ pub(super) struct Transactions {
     stop: Arc<AtomicBool>,
     metrics: Arc<PublisherMetrics>,
     open: OpenCounts,
+    /// Writes offsets that do not belong to the transactions.
+    #[cfg(feature = "sabotage")]
+    outside: Option<BaseProducer<Events>>,
 }
 
 /// What becomes visible with the open transaction.
@@ -127,6 +130,8 @@ impl Transactions {
             stop,
             metrics,
             open: OpenCounts::default(),
+            #[cfg(feature = "sabotage")]
+            outside: outside(settings)?,
         };
         this.metrics.forget_open();
         this.init(settings)?;
@@ -493,6 +498,13 @@ impl TransactionLog for Transactions {
     }
 
     fn commit(&mut self, offset: &OffsetRecord) -> Result<(), Fault> {
+        #[cfg(feature = "sabotage")]
+        if let Some(outside) = self.outside.take() {
+            self.finish_commit()?;
+            let outcome = self.write_outside(&outside, offset);
+            self.outside = Some(outside);
+            return outcome;
+        }
         let mut record = BaseRecord::<[u8], [u8]>::to(&self.storage.offsets_topic);
         record.key = Some(self.storage.offset_key.as_bytes());
         record.payload = Some(&offset.0);
@@ -567,6 +579,41 @@ impl Transactions {
             }
         }
         self.open.forget();
+    }
+}
+
+#[cfg(feature = "sabotage")]
+fn outside(settings: &KafkaSettings) -> Result<Option<BaseProducer<Events>>, Fault> {
+    if !crate::sabotage::Sabotage::OffsetOutside.is_on() {
+        return Ok(None);
+    }
+    let mut config = client::producer_config(settings);
+    config.remove("transactional.id");
+    client::make(&config, "producer of offsets").map(Some)
+}
+
+#[cfg(feature = "sabotage")]
+impl Transactions {
+    fn write_outside(
+        &self,
+        outside: &BaseProducer<Events>,
+        offset: &OffsetRecord,
+    ) -> Result<(), Fault> {
+        // The moment that a crash has to hit, made long enough for a test of minutes.
+        self.pause(Duration::from_millis(50));
+        let mut record = BaseRecord::<[u8], [u8]>::to(&self.storage.offsets_topic);
+        record.key = Some(self.storage.offset_key.as_bytes());
+        record.payload = Some(&offset.0);
+        record.partition = Some(self.storage.offsets_partition);
+        outside
+            .send(record)
+            .map_err(|(error, _)| self.fault(&error, "the offset was not written"))?;
+        while !flush(outside, GLANCE) {
+            outside.poll(Duration::ZERO);
+            self.check_stop()?;
+        }
+        outside.poll(Duration::ZERO);
+        Ok(())
     }
 }
 

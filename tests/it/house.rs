@@ -9,6 +9,8 @@ use regex::Regex;
 /// Which top-level modules each may name. `ARCHITECTURE.md` gives the reasons.
 const IMPORTS: &[(&str, &[&str])] = &[
     ("error", &[]),
+    // In builds for one test alone; those who ask it are those whose rules it breaks.
+    ("sabotage", &[]),
     ("change", &["error"]),
     ("filter", &["change"]),
     ("record", &["error", "change"]),
@@ -16,9 +18,14 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("convert", &["error", "change", "record", "plan"]),
     ("observe", &["error", "change", "filter"]),
     ("registry", &["error", "config", "observe"]),
-    ("kafka", &["error", "config", "record", "observe"]),
+    ("kafka", &["error", "config", "record", "observe", "sabotage"]),
     ("stage", &["error", "change", "record", "plan", "convert", "registry", "kafka", "observe"]),
-    ("sources", &["error", "config", "change", "filter", "record", "plan", "stage", "observe"]),
+    (
+        "sources",
+        &[
+            "error", "config", "change", "filter", "record", "plan", "stage", "observe", "sabotage",
+        ],
+    ),
     ("config", &["error", "observe", "plan", "convert", "registry", "kafka", "sources"]),
     (
         "worker",
@@ -171,4 +178,25 @@ fn no_source_file_is_longer_than_a_thousand_lines() {
         let lines = fs::read_to_string(&path).unwrap().lines().count();
         assert!(lines <= 1000, "{} has {lines} lines", relative(&path));
     }
+}
+
+/// What loses data on purpose is in builds that ask for it, and in no other.
+#[test]
+fn no_default_build_has_the_deliberate_faults() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    assert!(!Regex::new(r"(?m)^default\s*=").unwrap().is_match(&manifest));
+    for path in sources() {
+        let text = fs::read_to_string(&path).unwrap();
+        let lines: Vec<_> = text.lines().collect();
+        for (number, line) in lines.iter().enumerate() {
+            let names = line.contains("sabotage::") || line.trim() == "mod sabotage;";
+            if names && relative(&path) != "kafka/transaction.rs" {
+                let guard = lines[number.saturating_sub(1)].trim();
+                assert_eq!(guard, "#[cfg(feature = \"sabotage\")]", "{}", relative(&path));
+            }
+        }
+    }
+    let program = fs::read(env!("CARGO_BIN_EXE_tidegate")).unwrap();
+    let has = program.windows(17).any(|bytes| bytes == b"TIDEGATE_SABOTAGE");
+    assert_eq!(has, cfg!(feature = "sabotage"));
 }

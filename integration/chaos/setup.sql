@@ -1,0 +1,31 @@
+-- One table of each identity; `doc` is stored out of line, uncompressed, so that updates do not send it.
+create table by_key (id int primary key, n int not null, note text, doc text);
+create table by_index (id int not null, n int, note text, doc text);
+create unique index by_index_id on by_index (id);
+alter table by_index replica identity using index by_index_id;
+create table by_row (id int primary key, n int, note text, doc text);
+alter table by_row replica identity full;
+create table only_new (id int primary key, n int, note text, doc text);
+-- The worker refuses what tells no row from another; the changes of this one it must not see.
+create table unseen (id int primary key, n int, note text, doc text);
+alter table unseen replica identity nothing;
+create table keyless (id int, n int, note text, doc text);
+alter table keyless replica identity full;
+create table spread (id int primary key, n int, note text, doc text);
+create table parted (id int not null, region text not null, n int, doc text, primary key (id, region)) partition by list (region);
+create table parted_eu partition of parted for values in ('eu');
+create table parted_us partition of parted for values in ('us');
+alter table by_key alter doc set storage external;
+alter table by_index alter doc set storage external;
+alter table by_row alter doc set storage external;
+alter table only_new alter doc set storage external;
+alter table keyless alter doc set storage external;
+alter table spread alter doc set storage external;
+alter table parted_eu alter doc set storage external;
+alter table parted_us alter doc set storage external;
+insert into by_key select g, 0, 'start', repeat('a', 2500) from generate_series(1, 300) g;
+insert into by_index select g, 0, 'start', repeat('b', 2500) from generate_series(1, 300) g;
+insert into by_row select g, 0, 'start', repeat('c', 2500) from generate_series(1, 200) g;
+insert into keyless select g, 0, 'start', repeat('d', 2500) from generate_series(1, 200) g;
+insert into spread select g, 0, 'start', null from generate_series(1, 500) g;
+insert into parted select g, case when g % 2 = 0 then 'eu' else 'us' end, 0, repeat('e', 2500) from generate_series(1, 200) g;
