@@ -1,6 +1,6 @@
 # Everything a developer needs; `make` alone explains it.
 # Variables: PG=13…18 (another PostgreSQL than Debian's), KAFKA_BROKERS=3, STACK_PG_PORT, STACK_KAFKA_PORT,
-# STACK_REGISTRY_PORT, STACK_DIR; see integration/README.md. For parity: CASES='types-* toast-*'. For bench: W, PAIRS, OPPONENTS, SCALE, TABLES.
+# STACK_REGISTRY_PORT, STACK_DIR; see integration/README.md. For chaos: SEED, FAULTS. For parity: CASES='types-* toast-*'. For bench: W, PAIRS, OPPONENTS, SCALE, TABLES.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -11,10 +11,10 @@ NO_SERVICES := env -u TIDEGATE_TEST_PG -u TIDEGATE_TEST_KAFKA -u TIDEGATE_TEST_R
 
 PARITY = $$($(STACK) venv) -m parity
 
-.PHONY: help up down status logs build check test test-full parity demo bench bench-quick bench-micro clean clean-stack
+.PHONY: help up down status logs build check test test-full chaos chaos-self-test parity demo bench bench-quick bench-micro clean clean-stack
 
 help: ## this text
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 up: ## start PostgreSQL, Kafka and a schema registry (PG=13…18, KAFKA_BROKERS=3)
 	@integration/stack/prerequisites services
@@ -63,7 +63,25 @@ test-full: test ## and the other servers, the long scenarios, and everything tha
 	PG=16 integration/run --jobs 2
 	PG=17 integration/run --jobs 2
 	PG=18 integration/run --jobs 2 --long
+	$(MAKE) chaos PG=18
+	$(MAKE) chaos-self-test PG=18
 	PYTHONPATH=integration $(PARITY) recorded
+
+CHAOS = PYTHONPATH=integration $$($(STACK) venv) -m chaos $(if $(SEED),--seed $(SEED))
+
+chaos: ## random faults under a random workload: is each change there once, in order? about 45 minutes (SEED=7 FAULTS=300 PG=18)
+	@integration/stack/prerequisites build
+	@integration/stack/prerequisites services
+	@cargo build --quiet
+	@$(CHAOS) $(if $(FAULTS),--faults $(FAULTS))
+
+chaos-self-test: ## chaos must find three faults that a special build commits on purpose; a few minutes
+	@integration/stack/prerequisites build
+	@integration/stack/prerequisites services
+	@cargo build --quiet --features sabotage
+	@mkdir -p target/sabotage && cp target/debug/tidegate target/sabotage/
+	@cargo build --quiet
+	@TIDEGATE_BIN=target/sabotage/tidegate $(CHAOS) --self-test
 
 parity: ## real Debezium beside the worker on the same statements, and Debezium's JDBC sink behind it; about 20 minutes (PG=14…18)
 	@integration/stack/prerequisites build

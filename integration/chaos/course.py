@@ -105,9 +105,9 @@ class Course:
         if self._chance.random() < 0.1:
             self._snapshot(connector)
         self._commit(faults, connector)
-        if self._chance.random() < 0.7:
+        if self._chance.random() < 0.6:
             self._recovered(connector)
-        time.sleep(self._chance.choice((0.0, 0.2, 0.8)))
+        time.sleep(self._chance.choice((0.0, 0.2, 0.6)))
 
     def _commit(self, faults: Faults, connector: Connector) -> None:
         if self._plan.directed == "stall-and-kill":

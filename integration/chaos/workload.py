@@ -2,7 +2,6 @@
 
 import random
 import threading
-import time
 from typing import Callable
 
 import psycopg
@@ -96,7 +95,7 @@ def _statement(chance: random.Random) -> str:
                               f"update parted set id = {chance.randint(1, IDS)} where id = {a} and region = '{region}'"])
     if table == "keyless":
         return chance.choice([*choices, f"insert into keyless values ({a}, 0, 'again', {doc})",
-                              f"insert into keyless select {a}, n, note, doc from keyless where id = {chance.randint(1, IDS)}"])
+                              f"insert into keyless select {a}, n, note, doc from keyless where id = {chance.randint(1, IDS)} limit 1"])
     conflict = f"insert into {table} (id, n, note, doc) values ({a}, 0, 'again', {doc}) on conflict (id) do update set note = 'again'"
     return chance.choice([*choices, conflict, conflict,
                           f"update {table} set note = null where id = {a}",
@@ -129,11 +128,11 @@ def long(client: Client, session: psycopg.Connection) -> None:
 def large(client: Client, session: psycopg.Connection) -> None:
     """More than is held back, so it is published in parts; savepoints in its middle."""
     chance = client.chance
-    rows, first = chance.randint(300, 2500), chance.randrange(10_000, 1 << 30)
+    rows, first = chance.randint(200, 1200), chance.randrange(10_000, 1 << 30)
     with session.transaction(force_rollback=chance.random() < 0.1):
         client.do(session, f"insert into spread select g, 0, 'large', null from generate_series({first}, {first + rows}) g")
         with session.transaction(force_rollback=chance.random() < 0.5):
-            client.do(session, f"update spread set n = 1, note = repeat('l', 600) where id between {first} and {first + rows}")
+            client.do(session, f"update spread set n = 1, note = repeat('l', 1000) where id between {first} and {first + rows}")
         client.do(session, "update by_key set n = n + 1 where id % 7 = 0")
         client.do(session, f"delete from spread where id between {first} and {first + rows}")
 
@@ -182,13 +181,5 @@ class Shapes:
 def clients(t: Trial, seed: int, counts: Counts) -> list[Client]:
     """All of them, not yet started."""
     kinds: list[tuple[Callable[[Client, psycopg.Connection], None], float]] = [
-        (short, 0.04), (short, 0.04), (short, 0.1), (long, 0.3), (large, 6.0), (Shapes(), 1.5)]
+        (short, 0.1), (short, 0.1), (short, 0.15), (long, 0.3), (large, 12.0), (Shapes(), 2.5)]
     return [Client(t, f"{seed}-{number}", counts, work, pause) for number, (work, pause) in enumerate(kinds)]
-
-
-def wait_some(counts: Counts, commits: int, seconds: float) -> bool:
-    """Wait until so many more transactions were committed."""
-    wanted, deadline = counts.commits + commits, time.monotonic() + seconds
-    while counts.commits < wanted and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return counts.commits >= wanted

@@ -32,7 +32,8 @@ class OwnRegistry:
         if self.process.pid() is None:
             command = [sys.executable, "-m", "registry", "--port", str(self.port), "--journal", self._journal, *self._options]
             self.process.launch(command, self.port, env={"PYTHONPATH": str(ROOT / "integration")})
-        self.process.wait_until(self._answers, 10, "the registry")
+        # It goes through its journal first.
+        self.process.wait_until(self._answers, 60, "the registry")
 
     def kill(self) -> None:
         """kill -9."""

@@ -146,7 +146,8 @@ class Link:
         self._connections.add(connection)
         connection.tasks = [asyncio.create_task(self._pump(connection, client, server)),
                             asyncio.create_task(self._pump(connection, server, client))]
-        await asyncio.gather(*connection.tasks, return_exceptions=True)
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.gather(*connection.tasks, return_exceptions=True)
         if not connection.lost:
             self._end(connection, False)
 

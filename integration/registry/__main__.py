@@ -26,6 +26,7 @@ class Registry:
         self.requests: list[str] = []
         self._lock = threading.Lock()
         self._journal = None
+        self._known: set[str] = set()
         if journal is not None:
             if journal.exists():
                 for line in journal.read_text().splitlines():
@@ -34,11 +35,19 @@ class Registry:
 
     def handle(self, method: str, target: str, body: Any) -> Any:
         """Answer a request, and write down one that changed something."""
-        result = self.answer(method, target, body)
-        if self._journal is not None and method != "GET":
-            with self._lock:
-                self._journal.write(json.dumps({"method": method, "target": target, "body": body}) + "\n")
+        if self._journal is None or method == "GET":
+            return self.answer(method, target, body)
+        # In the order in which numbers are given out, or they would be others the next time.
+        with self._lock:
+            result = self.answer(method, target, body)
+            line = json.dumps({"method": method, "target": target, "body": body}) + "\n"
+            if method != "POST":
+                self._known.clear()
+            if line not in self._known:
+                self._journal.write(line)
                 self._journal.flush()
+            # What was registered is registered, until something else changes.
+            self._known.add(line)
         return result
 
     def answer(self, method: str, target: str, body: Any) -> Any:

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests panic, they do not return errors")]
 
 mod allocations;
+mod crashes;
 mod docs;
 mod examples;
 mod house;

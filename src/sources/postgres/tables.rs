@@ -160,16 +160,17 @@ impl Tables {
         })
     }
 
-    /// Begins with nothing remembered and no server to ask: only what the stream says is known.
+    /// Begins without a server to ask: only what the stream says is known, and what is remembered.
     ///
     /// # Errors
-    /// None that can be met.
+    /// What is remembered cannot be read.
     pub(super) fn offline(
         settings: Arc<Settings>,
+        states: &[TableState],
         metrics: Arc<StageMetrics>,
     ) -> Result<Self, Fault> {
         let origin = Origin { system: String::new(), database: String::new() };
-        Ok(Self { is_offline: true, ..Self::new(settings, origin, &[], metrics)? })
+        Ok(Self { is_offline: true, ..Self::new(settings, origin, states, metrics)? })
     }
 
     /// Forgets the descriptions of an earlier connection, and keeps what is remembered.
