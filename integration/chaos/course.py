@@ -18,7 +18,7 @@ from .judge import Witness, judge
 from .workload import READABLE, Counts, clients
 
 # So long may the worker take until the source has a new acknowledgement, whatever happened.
-PATIENCE = 150
+PATIENCE = 300
 
 
 @dataclass(frozen=True)
@@ -101,13 +101,13 @@ class Course:
         faults.links["postgres"].heal()
 
     def _one(self, faults: Faults, connector: Connector) -> None:
-        """A fault; then mostly until what was written before it is through, at times right into its recovery."""
+        """A fault; then often until what was written before it is through, else right into its recovery."""
         if self._chance.random() < 0.1:
             self._snapshot(connector)
         self._commit(faults, connector)
-        if self._chance.random() < 0.6:
+        if self._chance.random() < 0.35:
             self._recovered(connector)
-        time.sleep(self._chance.choice((0.0, 0.2, 0.6)))
+        time.sleep(self._chance.choice((0.0, 0.3, 0.9)))
 
     def _commit(self, faults: Faults, connector: Connector) -> None:
         if self._plan.directed == "stall-and-kill":

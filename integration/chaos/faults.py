@@ -4,15 +4,17 @@ import os
 import random
 import signal
 import time
-from typing import Callable
+from typing import Any, Callable
 
-from stack.settings import HOST
+from stack.settings import HOST, StackError
 
 from harness.proxy import FaultProxy, Link
 from harness.trial import Trial
 from harness.worker import Worker, free_port
 
 PARTS = ("postgres", "kafka", "registry")
+# A service is waited for so many times as long as it may take.
+STARTS = 4
 
 
 class Faults:
@@ -30,12 +32,12 @@ class Faults:
         }
         self.worker: Worker | None = None
         self._kinds: list[tuple[Callable[[], str], int]] = [
-            (self._kill_worker, 8), (self._stand_still, 2), (self._cut, 5), (self._cut_inside, 5), (self._refuse, 4),
-            (self._stall, 4), (self._stall_and_kill, 3), (self._delay, 2), (self._half_open, 4),
+            (self._kill_worker, 16), (self._stand_still, 4), (self._cut, 10), (self._cut_inside, 12), (self._refuse, 7),
+            (self._stall, 8), (self._stall_and_kill, 8), (self._delay, 4), (self._half_open, 8),
         ]
         if kills:
-            self._kinds += [(self._kill_postgres, 3), (self._kill_kafka, 3)]
-        self._kinds += [(self._kill_registry, 2)]
+            self._kinds += [(self._kill_postgres, 5), (self._kill_kafka, 3)]
+        self._kinds += [(self._kill_registry, 3)]
 
     @property
     def registry_address(self) -> str:
@@ -82,14 +84,14 @@ class Faults:
     def _kill_registry(self) -> str:
         return self._kill("registry", self._t.registry)
 
-    def _kill(self, name: str, part: object) -> str:
+    def _kill(self, name: str, part: Any) -> str:
         seconds = self._chance.choice((0.0, 0.3, 1.5))
         together = self._chance.random() < 0.25
-        part.kill()  # type: ignore[attr-defined]
+        part.kill()
         if together:
             self.restart_worker()
         time.sleep(seconds)
-        part.start()  # type: ignore[attr-defined]
+        _start(part)
         return f"{name} killed{', and the worker with it' if together else ''}"
 
     # ------------------------------------------------------------ connections
@@ -165,17 +167,15 @@ class Faults:
         return f"{name}: the {side}'s side of {count} connections was gone for {seconds:.1f} s"
 
 
-class Throttle:
-    """Makes the first snapshot last: the database's answers come slowly until it is over."""
-
-    def __init__(self, link: Link, rate: float):
-        self._link, self._rate = link, rate
-
-    def __enter__(self) -> None:
-        self._link.throttle(self._rate)
-
-    def __exit__(self, *_: object) -> None:
-        self._link.heal()
+def _start(part: Any) -> None:
+    """On a machine that has much else to do a service may take longer than a person would wait."""
+    for attempt in range(STARTS):
+        try:
+            part.start()
+            return
+        except StackError:
+            if attempt == STARTS - 1:
+                raise
 
 
 def address_of(link: Link) -> dict[str, str]:
