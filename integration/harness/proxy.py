@@ -185,6 +185,8 @@ class FaultProxy:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        # That a connection was cancelled is no news here.
+        self._loop.set_exception_handler(lambda _loop, _context: None)
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
 

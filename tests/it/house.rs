@@ -22,9 +22,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("stage", &["error", "change", "record", "plan", "convert", "registry", "kafka", "observe"]),
     (
         "sources",
-        &[
-            "error", "config", "change", "filter", "record", "plan", "stage", "observe", "sabotage",
-        ],
+        &["error", "config", "change", "filter", "record", "plan", "stage", "observe", "sabotage"],
     ),
     ("config", &["error", "observe", "plan", "convert", "registry", "kafka", "sources"]),
     (
