@@ -19,6 +19,8 @@ from .workload import READABLE, Counts, clients
 
 # So long may the worker take until the source has a new acknowledgement, whatever happened.
 PATIENCE = 300
+# So many bytes of the log may be on their way before the clients pause.
+BACKLOG = 3 << 20
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Course:
         t.own_registry()
         witness = Witness(t)
         faults = Faults(t, self._chance, plan.kills)
-        start = StartOfStream(t)
+        watch = Watch(t, self._counts.gate)
         worker = faults.worker = t.worker(
             bootstrap_servers=faults.links["kafka"].address,
             key_converter_schema_registry_url=faults.registry_address,
@@ -75,15 +77,15 @@ class Course:
                 faults.links["postgres"].throttle(300_000)
             connector = worker.create(t.name, config, running=False)
             self._in_snapshot(faults, connector)
-            wait_for(lambda: start.position, PATIENCE, "the stream of changes", connector.failed)
+            wait_for(lambda: watch.start_of_stream is not None, PATIENCE, "the stream of changes", connector.failed)
             while self._done < plan.faults:
                 self._one(faults, connector)
         finally:
             for client in crowd:
                 client.finish()
-        start.finish()
+        watch.finish()
         self._drain(connector, faults)
-        records = judge(t, witness, start.position or 0, metadata=plan.metadata)
+        records = judge(t, witness, watch.start_of_stream or 0, metadata=plan.metadata)
         self._nothing_else()
         check(self._counts.rows > 10 * plan.faults, f"the clients got something done: {self._counts.rows} rows")
         if plan.gap:
@@ -191,30 +193,34 @@ class Course:
                                          "pg_replication_slots on active_pid = pid where slot_name = %s", self._t.name))
 
 
-class StartOfStream(threading.Thread):
-    """Looks at the slot until it is streamed from: where it stood then is what the first snapshot shows."""
+class Watch(threading.Thread):
+    """Looks at the slot all the time. Where it stands when the stream begins is what the first snapshot shows; and the clients
+    pause while too much of the log has not been acknowledged."""
 
-    def __init__(self, t: Trial):
+    def __init__(self, t: Trial, gate: threading.Event):
         super().__init__(daemon=True)
-        self._t = t
+        self._t, self._gate = t, gate
         self._over = threading.Event()
-        self.position: int | None = None
+        self.start_of_stream: int | None = None
         self.start()
 
     def run(self) -> None:
-        """Until then, whatever becomes of the server."""
-        ask = ("select s.confirmed_flush_lsn - '0/0' as at, coalesce(r.state in ('catchup', 'streaming'), false) as streams "
-               "from pg_replication_slots s left join pg_stat_replication r on r.pid = s.active_pid where s.slot_name = %s")
+        """Until the end, whatever becomes of the server."""
+        ask = ("select s.confirmed_flush_lsn - '0/0' as at, coalesce(r.state in ('catchup', 'streaming'), false) as streams, "
+               "pg_current_wal_lsn() - s.confirmed_flush_lsn as left from pg_replication_slots s "
+               "left join pg_stat_replication r on r.pid = s.active_pid where s.slot_name = %s")
         seen = None
         while not self._over.is_set():
             try:
                 with self._t.server.connect() as session:
-                    while not self._over.wait(0.03):
+                    while not self._over.wait(0.03 if self.start_of_stream is None else 0.1):
                         row = session.execute(ask, (self._t.name,)).fetchone()
-                        if row and row["streams"] and seen is not None:
-                            self.position = seen
-                            return
-                        seen = int(row["at"]) if row and row["at"] is not None else seen
+                        if row is None or row["at"] is None:
+                            continue
+                        if row["streams"] and seen is not None and self.start_of_stream is None:
+                            self.start_of_stream = seen
+                        seen = int(row["at"])
+                        (self._gate.set if row["left"] < BACKLOG else self._gate.clear)()
             except psycopg.OperationalError:
                 self._over.wait(0.1)
 
