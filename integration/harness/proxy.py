@@ -130,6 +130,12 @@ class Link:
         """Take connections from now on."""
         self._server = await asyncio.start_server(self._accept, HOST, self.port)
 
+    def close(self) -> None:
+        """Take no more connections, and end those that there are."""
+        if self._server is not None:
+            self._server.close()
+        self._cut(True)
+
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         client = _End(reader, writer)
         if self._refuses:
@@ -184,6 +190,7 @@ class FaultProxy:
     """Any number of links, served by one thread."""
 
     def __init__(self) -> None:
+        self._links: list[Link] = []
         self._loop = asyncio.new_event_loop()
         # That a connection was cancelled is no news here.
         self._loop.set_exception_handler(lambda _loop, _context: None)
@@ -195,6 +202,7 @@ class FaultProxy:
         async def made() -> Link:
             link = Link(self, target, port)
             await link.listen()
+            self._links.append(link)
             return link
         return self.run(made())
 
@@ -207,8 +215,12 @@ class FaultProxy:
         self._loop.call_soon(order)
 
     def close(self) -> None:
-        """End everything that goes through."""
+        """End everything that goes through. A second time does nothing."""
+        if not self._thread.is_alive():
+            return
         async def ended() -> None:
+            for link in self._links:
+                link.close()
             for task in asyncio.all_tasks():
                 if task is not asyncio.current_task():
                     task.cancel()

@@ -29,12 +29,12 @@ class ProxyTests(unittest.TestCase):
         listener = socket.create_server((HOST, 0))
         self.addCleanup(listener.close)
         threading.Thread(target=_echo, args=(listener,), daemon=True).start()
-        proxy = FaultProxy()
-        self.addCleanup(proxy.close)
+        self.proxy = FaultProxy()
+        self.addCleanup(self.proxy.close)
         with socket.socket() as probe:
             probe.bind((HOST, 0))
             port = probe.getsockname()[1]
-        self.link = proxy.link(listener.getsockname()[1], port)
+        self.link = self.proxy.link(listener.getsockname()[1], port)
 
     def connect(self) -> socket.socket:
         """A client that has been answered once."""
@@ -94,6 +94,12 @@ class ProxyTests(unittest.TestCase):
         self.connect()
         self.link.cut()
         self.assertEqual(self.ask(client, b"x"), b"")
+
+    def test_when_it_is_closed_its_place_is_free(self) -> None:
+        client = self.connect()
+        self.proxy.close()
+        self.assertEqual(self.ask(client, b"x"), b"")
+        FaultProxy().link(1, self.link.port)
 
     def test_a_delay_is_that_long(self) -> None:
         client = self.connect()
