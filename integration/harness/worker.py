@@ -67,15 +67,15 @@ class Worker:
             path.write_text(text)
             self._command.append(str(path))
 
-    def launch(self) -> None:
+    def launch(self, **environment: str) -> None:
         """Start it; does not wait."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                             start_new_session=True)
+                                             start_new_session=True, env={**os.environ, **environment})
 
-    def start(self, timeout: float = 30) -> "Worker":
+    def start(self, timeout: float = 30, **environment: str) -> "Worker":
         """Start it and wait until REST answers."""
-        self.launch()
+        self.launch(**environment)
         wait_for(self.answers, timeout, "the worker's REST endpoint", self.ended)
         return self
 

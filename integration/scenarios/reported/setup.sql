@@ -1,0 +1,16 @@
+create extension hstore;
+create extension citext;
+create domain posint as int check (value > 0);
+create type addr as (street text, zip text);
+create table arrays (id int primary key, a int[], s text[], lb int[], e int[], z timestamptz[], m int[]);
+create table documents (id int primary key, j json, jb jsonb);
+create table kinds (id int primary key, d posint, a addr, aa addr[], h hstore, ci citext);
+create table amounts (id int primary key, n numeric);
+create table ends (id int primary key, d date, ts timestamp, tz timestamptz);
+create table eras (id int primary key, d date, ts timestamp, tz timestamptz);
+create table clocks (id int primary key, t time, t3 time(3), nn time not null);
+create table nulls (id int primary key, n int);
+create table codes (id int primary key, code text not null, doc text);
+create unique index codes_code on codes (code);
+alter table codes replica identity using index codes_code;
+create table strict (id int primary key, amount int not null, name text not null, at timestamptz not null default now());
