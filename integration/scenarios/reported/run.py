@@ -7,6 +7,7 @@ from harness.checks import check, equal
 from harness.trial import Trial
 from harness.worker import Worker
 
+LONG = True
 MAJORS = range(14, 99)
 
 ROWS = {
