@@ -1,6 +1,6 @@
 # Everything a developer needs; `make` alone explains it.
 # Variables: PG=13…18 (another PostgreSQL than Debian's), KAFKA_BROKERS=3, STACK_PG_PORT, STACK_KAFKA_PORT,
-# STACK_REGISTRY_PORT, STACK_DIR; see integration/README.md. For chaos: SEED, FAULTS. For parity: CASES='types-* toast-*'. For bench: W, PAIRS, OPPONENTS, SCALE, TABLES.
+# STACK_REGISTRY_PORT, STACK_DIR; see integration/README.md. For chaos: SEED, FAULTS, MINUTES. For parity: CASES='types-* toast-*'. For bench: W, PAIRS, OPPONENTS, SCALE, TABLES.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -73,7 +73,7 @@ chaos: ## random faults under a random workload: is each change there once, in o
 	@integration/stack/prerequisites build
 	@integration/stack/prerequisites services
 	@cargo build --quiet
-	@$(CHAOS) $(if $(FAULTS),--faults $(FAULTS))
+	@$(CHAOS) $(if $(FAULTS),--faults $(FAULTS)) $(if $(MINUTES),--minutes $(MINUTES))
 
 chaos-self-test: ## chaos must find three faults that a special build commits on purpose; a few minutes
 	@integration/stack/prerequisites build

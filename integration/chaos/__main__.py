@@ -81,6 +81,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
     parser.add_argument("--seed", type=int, help="for the same faults again; random by default")
     parser.add_argument("--faults", type=int, default=300)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="so long at most, then it is judged")
     parser.add_argument("--self-test", action="store_true", help="see that it finds three deliberate faults; the worker has "
                         "to be built with the feature `sabotage`")
     arguments = parser.parse_args()
@@ -105,7 +106,8 @@ def main() -> int:
             return 0 if self_test(parts, seed) else 1
         again = f"make chaos SEED={seed} FAULTS={arguments.faults} PG={parts[0].major}".removesuffix(" PG=")
         print(f"PostgreSQL {version}, {binary()}\nagain with: {again}", flush=True)
-        plan = Plan(seed=seed, faults=arguments.faults, in_snapshot=max(2, arguments.faults // 30))
+        plan = Plan(seed=seed, faults=arguments.faults, in_snapshot=max(2, arguments.faults // 30),
+                    minutes=arguments.minutes)
         found = run(plan, parts)
         print("passed" if found is None else f"FAILED, {again}\n{found}")
         return 0 if found is None else 1

@@ -37,6 +37,8 @@ class Plan:
     directed: str = ""
     # The last fault: somebody moves the slot on.
     gap: bool = True
+    # So long at most; then what there is is judged.
+    minutes: float = float("inf")
 
     @property
     def metadata(self) -> bool:
@@ -78,7 +80,7 @@ class Course:
             connector = worker.create(t.name, config, running=False)
             self._in_snapshot(faults, connector)
             wait_for(lambda: watch.start_of_stream is not None, PATIENCE, "the stream of changes", connector.failed)
-            while self._done < plan.faults:
+            while self._done < plan.faults and time.monotonic() < self._began + 60 * plan.minutes:
                 self._one(faults, connector)
         finally:
             for client in crowd:
@@ -87,7 +89,7 @@ class Course:
         self._drain(connector, faults)
         records = judge(t, witness, watch.start_of_stream or 0, metadata=plan.metadata)
         self._nothing_else()
-        check(self._counts.rows > 10 * plan.faults, f"the clients got something done: {self._counts.rows} rows")
+        check(self._counts.rows > 10 * self._done, f"the clients got something done: {self._counts.rows} rows")
         if plan.gap:
             self._gap(faults, connector)
         self._say(f"{self._done} faults, {self._counts.commits} transactions of {self._counts.rows} rows, {self._snapshots} "
