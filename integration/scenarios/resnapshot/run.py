@@ -45,6 +45,10 @@ def same(t: Trial, table: str, *key: str) -> None:
 def converges(t: Trial) -> None:
     """A rewrite that no row shows: the reader has the new values, and is told of beginning and end; rows go on meanwhile."""
     connect(t)
+    # Of another database nothing comes in the stream, so nobody waits for its transactions.
+    elsewhere = t.server.connect()
+    t.later(elsewhere.close)
+    elsewhere.execute("begin; select txid_current()")
     t.sql("begin; insert into t values (100, 100, 'new'); alter table t alter v type int using v * 10; "
           "update t set v = v + 1 where id = 7; insert into t values (101, 5, 'newer'); commit",
           "update t set v = -1 where id = 55", "update t set id = 1055 where id = 54", "delete from t where id = 3")

@@ -233,7 +233,8 @@ impl Reader {
         Ok(fence(row.parse_as(0)?, row.parse_as(1)?))
     }
 
-    /// Which of these transactions belong to sessions that are certainly not committing.
+    /// Which of these transactions belong to sessions that are certainly not committing, or to other
+    /// databases, of which the stream shows nothing. The latter every role can see (`pg_locks`).
     ///
     /// A commit waits for nothing of this kind between its record and its being seen
     /// (`CommitTransaction`, xact.c).
@@ -246,7 +247,11 @@ impl Reader {
             SELECT backend_xid::text::int8 FROM pg_catalog.pg_stat_activity \
             WHERE backend_xid IS NOT NULL AND (state LIKE 'idle in transaction%' \
             OR (state = 'active' AND (wait_event_type IN ('Lock', 'Client', 'Timeout') \
-            OR wait_event LIKE 'DataFile%' OR wait_event LIKE 'BufFile%')))";
+            OR wait_event LIKE 'DataFile%' OR wait_event LIKE 'BufFile%'))) \
+            UNION SELECT l.transactionid::text::int8 FROM pg_catalog.pg_locks l \
+            JOIN pg_catalog.pg_stat_activity a USING (pid) \
+            WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted \
+            AND a.datname <> pg_catalog.current_database()";
         let rows = connection.query("looking at open transactions", sql).await?;
         let found = rows.iter().map(|row| row.parse_as(0)).collect::<Result<Vec<u32>, _>>()?;
         // what is shown there has 32 bits
