@@ -146,9 +146,10 @@ def _same_rows(t: Trial, table: str, records: list[Record]) -> None:
         for column in (record.extension("unavailable") or "").split(","):
             name = column.removeprefix("after.")
             if name in row:
-                # A row with a new key is the one that the same change deleted under the old one.
-                had = rows.get(key) if record.op != "c" else moved.get(position(record)[:2])
-                row[name] = (had or row)[name]
+                # A row with a new key is the one that the same change deleted under the old one. If that was not there,
+                # a snapshot that was repeated has shown the row under its new key already.
+                had = (moved.get(position(record)[:2]) if record.op == "c" else None) or rows.get(key) or row
+                row[name] = had[name]
         rows[key] = row
     real = t.query(f"select * from {table}")
     names = list(real[0]) if real else []
