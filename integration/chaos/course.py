@@ -182,7 +182,7 @@ class Course:
         connector.worker.kill()
         wait_for(lambda: (t.slot() or {}).get("active_pid") is None, 90, "the slot without a reader")
         t.sql("insert into only_new values (-1, 0, 'nobody reads this', null)")
-        t.server.query("select pg_replication_slot_advance(%s, pg_current_wal_lsn())", t.name)
+        t.admin.query("select pg_replication_slot_advance(%s, pg_current_wal_lsn())", t.name)
         connector.worker.start()
         wait_for(lambda: connector.trace() or self._streams(), 90, "a decision about the gap", connector.worker.ended)
         trace = connector.trace()
