@@ -352,6 +352,19 @@ impl Standalone {
         })
     }
 
+    /// The same of a connector whose stream does not run, as it is stored; `None`: nothing is to be
+    /// read when it goes on.
+    ///
+    /// # Errors
+    /// There is none of that name, or Kafka refuses.
+    pub async fn pending_snapshot(&self, name: &str) -> Result<Option<ChunkProgress>, HerderError> {
+        if self.desk(name).is_ok() {
+            return Ok(None);
+        }
+        let config = self.with(name, |entry| entry.config.clone())?;
+        self.runtime.pending_snapshot(&config).await.map_err(HerderError::Store)
+    }
+
     /// Where orders for the connector's source are given.
     fn desk(&self, name: &str) -> Result<OrderDesk, HerderError> {
         let desk = self.with(name, |entry| match &entry.task {

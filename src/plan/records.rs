@@ -139,7 +139,7 @@ impl Compiler<'_> {
             return Vec::new();
         }
         match kind {
-            ChangeKind::MovedIn | ChangeKind::MovedOut if !self.settings.rows_move => Vec::new(),
+            // Compiled without a filter, too: rows that a former one left out still have to come.
             ChangeKind::MovedIn => vec![self.moved_in()],
             ChangeKind::MovedOut => self
                 .delete(None)

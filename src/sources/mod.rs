@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 use crate::change::TableVersion;
 use crate::config::{Table, Values};
 use crate::error::{Code, Fault};
-use crate::observe::{Group, SourceMetrics};
+use crate::observe::{ChunkProgress, Group, SourceMetrics};
 use crate::plan::{PlanSettings, SourceBlock};
 use crate::stage::{OffsetRecord, Services, Stage, TableState};
 
@@ -113,6 +113,16 @@ impl SourceSettings {
     ) -> Result<Vec<TableState>, Fault> {
         match self {
             Self::Postgres(settings) => postgres::adopt_filters(settings, states, resnapshot),
+        }
+    }
+
+    /// What table states say of a snapshot beside the stream that is not through.
+    ///
+    /// # Errors
+    /// A state cannot be understood.
+    pub fn pending_snapshot(&self, states: &[TableState]) -> Result<Option<ChunkProgress>, Fault> {
+        match self {
+            Self::Postgres(_) => postgres::pending_snapshot(states),
         }
     }
 

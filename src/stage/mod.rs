@@ -486,6 +486,11 @@ impl<S: Services> Stage<S> {
         Ok(unrouted)
     }
 
+    /// How many records wait in the stage.
+    pub fn staged_records(&self) -> usize {
+        self.batch.records().len()
+    }
+
     /// Whether the open transaction has outgrown the stage, so that [`Stage::spill`] is due.
     pub fn is_full(&self) -> bool {
         let limit = match self.open {

@@ -20,7 +20,7 @@ use crate::config::{
 use crate::error::{Code, Fault};
 use crate::kafka::offsets;
 use crate::kafka::{ClientKind, ClientProperties, Topics, WrittenTopics, cluster_id};
-use crate::observe::{Observer, TaskIdentity};
+use crate::observe::{ChunkProgress, Observer, TaskIdentity};
 use crate::sources::{SnapshotRequest, SnapshotTable};
 
 /// A future that a [`Runtime`] gives back.
@@ -63,6 +63,12 @@ pub trait Runtime: Send + Sync + std::fmt::Debug + 'static {
         config: &'a ConnectorConfig,
         resnapshot: bool,
     ) -> BoxFuture<'a, Result<usize, Fault>>;
+
+    /// What is stored of a snapshot beside the stream that is not through; `None`: there is none.
+    fn pending_snapshot<'a>(
+        &'a self,
+        config: &'a ConnectorConfig,
+    ) -> BoxFuture<'a, Result<Option<ChunkProgress>, Fault>>;
 
     /// The tables that a request for a snapshot beside the stream means.
     fn plan_snapshot<'a>(
@@ -285,6 +291,17 @@ impl Runtime for Worker {
             let states = offsets::restate(&kafka, rewrite).await?;
             // what is to be read is one of them
             Ok(states.saturating_sub(usize::from(resnapshot)))
+        })
+    }
+
+    fn pending_snapshot<'a>(
+        &'a self,
+        config: &'a ConnectorConfig,
+    ) -> BoxFuture<'a, Result<Option<ChunkProgress>, Fault>> {
+        Box::pin(async move {
+            let connector = self.parse(config)?;
+            let stored = offsets::peek(&connector.kafka).await?;
+            connector.source.pending_snapshot(&stored.states)
         })
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tidegate::config::{ConnectorConfig, TopicTracking, Validation};
 use tidegate::error::{Code, Fault};
 use tidegate::herder::{Standalone, Store};
-use tidegate::observe::{Level, Loggers, Observer};
+use tidegate::observe::{ChunkProgress, Level, Loggers, Observer, TableProgress};
 use tidegate::rest::{Api, Identity, router};
 use tidegate::worker::{
     BoxFuture, Runtime, SnapshotRequest, SnapshotTable, Target, TaskHandle, TaskState,
@@ -82,6 +82,22 @@ impl Runtime for Idle {
         resnapshot: bool,
     ) -> BoxFuture<'a, Result<usize, Fault>> {
         Box::pin(async move { Ok(1 + usize::from(resnapshot)) })
+    }
+
+    fn pending_snapshot<'a>(
+        &'a self,
+        config: &'a ConnectorConfig,
+    ) -> BoxFuture<'a, Result<Option<ChunkProgress>, Fault>> {
+        let table = |_: &Option<String>| ChunkProgress {
+            id: "filter".to_owned(),
+            tables: vec![TableProgress {
+                table: "public.t".to_owned(),
+                state: "waiting",
+                ..TableProgress::default()
+            }],
+            ..ChunkProgress::default()
+        };
+        Box::pin(async move { Ok(config.get("pending").map(table)) })
     }
 
     fn plan_snapshot<'a>(

@@ -222,7 +222,7 @@ def orders(t: Trial) -> None:
     refused("POST", "/snapshots", ask(["plain"]), 409, "TG-E-SNAPSHOT-CONFLICT")
 
 
-def change_filter(t: Trial, name: str, first: str, second: str) -> Connector:
+def change_filter(t: Trial, name: str, first: str, second: str | None) -> Connector:
     """A stopped connector that published the table by the first row filter, and will read for the second."""
     tables = {"table_include_list": PUBLIC + name, "incremental_snapshot_chunk_size": "5"}
     connector = t.worker().create(t.name, t.config(**tables) | {f"row.filter.public.{name}": first})
@@ -230,7 +230,7 @@ def change_filter(t: Trial, name: str, first: str, second: str) -> Connector:
     t.settle()
     path = f"/connectors/{t.name}"
     worker = t.workers[-1]
-    changed = t.config(**tables) | {f"row.filter.public.{name}": second}
+    changed = t.config(**tables) | ({f"row.filter.public.{name}": second} if second else {})
     equal(worker.rest("PUT", path + "/config", changed, timeout=90).status, 200, "status of PUT config")
     connector.wait_failed("TG-E-FILTER-CHANGED")
     connector.put("stop")
@@ -268,6 +268,31 @@ def refilter(t: Trial) -> None:
     t.exactly_once(records)
     t.sql("delete from filtered where id = 55", "insert into filtered values (555, 55, 'in'), (556, 5, 'out')")
     equal([r.key["id"] for r in t.settled_records("filtered")[len(records):] if r.op == "c"], [555], "the new filter holds")
+
+
+def refilter_to_none(t: Trial) -> None:
+    """The filter is taken away: the rows that it left out come, and what is told is what was published."""
+    connector = change_filter(t, "filtered", "v > 195", None)
+    equal([one["data-collection"] for one in progress(connector)["tables"]], ["public.filtered"], "what is stored is shown while it is stopped")
+    connector.put("resume")
+    connector.wait_running()
+    done = wait_done(t, connector)
+    records = t.settled_records("filtered")
+    equal(sorted(r.key["id"] for r in records), list(range(1, 201)), "every row once")
+    equal(sum(one["rows"] for one in done["tables"]), 195, "rows that are said to be published")
+    # The same with deletes left out of the topics: they are not told as published.
+    worker, path = t.workers[-1], f"/connectors/{t.name}"
+    settings = t.config(table_include_list=PUBLIC + "filtered", incremental_snapshot_chunk_size="5") | {
+        "row.filter.public.filtered": "v <= 150", "skipped.operations": "d"}
+    connector.put("stop")
+    equal(worker.rest("PUT", path + "/config", settings, timeout=90).status, 200, "status of PUT config")
+    connector.put("stop")
+    equal(worker.rest("PUT", path + "/row-filters", {"mode": "resnapshot"}, timeout=60).status, 200, "status of PUT row-filters")
+    connector.put("resume")
+    connector.wait_running()
+    done = wait_done(t, connector)
+    equal(sum(one["rows"] for one in done["tables"]), 0, "rows that are said to be published")
+    equal(len(t.settled_records("filtered")), len(records), "no row is deleted")
 
 
 def refilter_by_key(t: Trial) -> None:
@@ -343,5 +368,5 @@ def upset(t: Trial) -> None:
         check(row.get("extra") == rows[key]["extra"], f"the new column of {key}: {row.get('extra')}")
 
 
-CASES = {"beside-writers": beside_writers, "killed": killed, "orders": orders, "refilter": refilter, "refilter-by-key": refilter_by_key,
+CASES = {"beside-writers": beside_writers, "killed": killed, "orders": orders, "refilter": refilter, "refilter-to-none": refilter_to_none, "refilter-by-key": refilter_by_key,
          "upset": upset}

@@ -235,7 +235,151 @@ def changed_filter(t: Trial) -> None:
     equal(len(t.settled_records("moves")), 5, "records after another restart")
 
 
+def again(t: Trial, connector: Any, config: dict[str, Any], mode: str = "from_now") -> None:
+    """The filters of a configuration are applied on purpose."""
+    worker, path = t.workers[-1], f"/connectors/{t.name}"
+    equal(worker.rest("PUT", path + "/stop").status, 204, "status of stop")
+    equal(worker.rest("PUT", path + "/config", config, timeout=90).status, 200, "status of PUT config")
+    equal(worker.rest("PUT", path + "/stop").status, 204, "status of stop")
+    answer = worker.rest("PUT", path + "/row-filters", {"mode": mode}, timeout=60)
+    equal(answer.status, 200, f"the filters are applied: {answer.message}")
+    equal(worker.rest("PUT", path + "/resume").status, 202, "status of resume")
+    connector.wait_running()
+    t.wait_streaming()
+
+
+def through(connector: Any) -> None:
+    def ended() -> bool:
+        found = connector.request("GET", "/snapshots").body["snapshot"]
+        return found is not None and found["state"] == "COMPLETED"
+    wait_for(ended, 60, "the snapshot's end", connector.failed)
+
+
+def redefined_columns(t: Trial) -> None:
+    """A column of the filter becomes another one: rows are not judged by a filter that may mean something else."""
+    tables = PUBLIC + "redefined"
+    filters = {"public.redefined": "r IN (0.1, 0.2) AND s <> 9 AND w = 1 AND w2 <> 2 AND v = 'a'"}
+    connector = connect(t, tables, filters)
+    config = t.config(table_include_list=tables) | {f"row.filter.{table}": text for table, text in filters.items()}
+    t.sql("alter table redefined alter v type varchar(9)", "alter table redefined alter v type text", "alter table redefined alter s type bigint",
+          "update redefined set n = 1")
+    equal(len(t.settled_records("redefined")), 2, "what holds more of the same goes on")
+    expected = 2
+    for change, what in [
+        ("alter table redefined alter r type float8", ("r", "float4", "float8")),
+        ("alter table redefined drop s; alter table redefined add s bigint default 1", ("s", "another column")),
+        ("alter table redefined rename w to x; alter table redefined rename w2 to w; alter table redefined rename x to w2", ("w", "another column")),
+    ]:
+        t.sql(change, "update redefined set n = n + 1")
+        trace = connector.wait_failed("TG-E-FILTER-CHANGED")
+        check(all(part in trace for part in what) and "public.redefined" in trace, f"column, before and now are named: {trace}")
+        trace = connector.fail_again("TG-E-FILTER-CHANGED")
+        equal(len(t.topic("redefined").read()), expected, "records")
+        again(t, connector, config)
+        t.sql("update redefined set n = n + 1")
+        t.settle()
+        expected = len(t.topic("redefined").read())
+    # What readers hold is compared with the table.
+    t.sql("insert into redefined (id, r, s, w, w2, v, n) values (3, 0.1, 1, 2, 1, 'a', 0), (4, 0.3, 1, 2, 1, 'a', 0)")
+    again(t, connector, config | {"row.filter.public.redefined": "r IN (0.1, 0.2) AND w = 2"}, "resnapshot")
+    through(connector)
+    again(t, connector, config | {"row.filter.public.redefined": "r IN (0.1, 0.2) AND w = 2"}, "resnapshot")
+    through(connector)
+    rows = {row["id"] for row in t.query("select id from redefined where r in (0.1, 0.2) and w = 2")}
+    equal({row["id"] for row in replay(t.settled_records("redefined")).values()}, rows, "rows that a reader holds")
+
+
+def renamed_labels(t: Trial) -> None:
+    """Labels that change their names, while it runs and while it does not."""
+    connector = connect(t, PUBLIC + "moods", {"public.moods": "e = 'b'"})
+    worker = t.workers[-1]
+    t.sql("alter type mood rename value 'd' to 'dd'", "insert into moods values (7, 'b')")
+    t.settle()
+    t.sql("alter type mood rename value 'b' to 'b2'", "alter type mood rename value 'c' to 'b'")
+    trace = connector.wait_failed("TG-E-FILTER-CHANGED")
+    check("'b' is called 'b2'" in trace and "column e" in trace, f"the label is named: {trace}")
+    t.sql("delete from moods where id = 2")
+    connector.fail_again("TG-E-FILTER-CHANGED")
+    again(t, connector, t.config(table_include_list=PUBLIC + "moods") | {"row.filter.public.moods": "e = 'b2'"})
+    t.settle()
+    equal(worker.stop(), 0, "exit status")
+    t.sql("alter type mood rename value 'b2' to 'z'", "alter type mood rename value 'a' to 'b2'")
+    worker.start()
+    trace = worker.connector(t.name).wait_failed("TG-E-FILTER-CHANGED")
+    check("'b2' is called 'z'" in trace, f"the label is named: {trace}")
+    t.sql("alter type mood rename value 'b2' to 'a'", "alter type mood rename value 'z' to 'b2'")
+    connector = worker.connector(t.name)
+    connector.restart()
+    connector.wait_running()
+    t.sql("delete from moods where id = 7")
+    equal(seen(t.settled_records("moods"))[-2:], [("d", 7, None), (None, 7, None)], "the delete is published")
+
+
+def renamed_table(t: Trial) -> None:
+    """A filtered table comes under a name that no filter names."""
+    connector = connect(t, "public\\.(moves|others)", {"public.moves": "v < 10"})
+    worker, path = t.workers[-1], f"/connectors/{t.name}"
+    t.sql("begin; update moves set v = 2; alter table moves rename to others; insert into others values (5, 50, 'secret'), (6, 6, 'in'); commit")
+    trace = connector.wait_failed("TG-E-FILTER-CHANGED")
+    check("public.moves" in trace and "public.others" in trace, f"both names are told: {trace}")
+    config = t.config(table_include_list="public\\.(moves|others)")
+    equal(worker.rest("PUT", path + "/config", config | {"row.filter.public.others": "v < 10"}, timeout=90).status, 200, "status of PUT config")
+    connector.wait_running()
+    t.wait_streaming()
+    t.sql("update others set v = 60 where id = 6")
+    equal(seen(t.settled_records("others")), [("c", 6, None), ("d", 6, "moved_out"), (None, 6, "moved_out")], "records under the new name")
+    equal(seen(t.topic("moves").read()), [("r", 1, None), ("u", 1, None), ("c", 2, "moved_in"), ("c", 3, "moved_in")], "records under the old one")
+    t.sql("alter table others rename to moves", "insert into moves values (8, 80, 'secret')")
+    connector.wait_failed("TG-E-FILTER-CHANGED")
+    again(t, connector, config | {"row.filter.public.moves": "v < 100"})
+    t.sql("insert into moves values (9, 9, 'in')")
+    equal(seen(t.settled_records("moves"))[4:], [("c", 8, None), ("c", 9, None)], "records by the new filter")
+
+
+def row_that_cannot_be_judged(t: Trial) -> None:
+    """The identity was lowered for a while: the way that the message names leads past it."""
+    connector = connect(t, PUBLIC + "moves", {"public.moves": "v < 10"})
+    t.sql("begin; alter table moves replica identity default; delete from moves where id = 1; "
+          "insert into moves values (4, 40, 'out'), (5, 5, 'in'); alter table moves replica identity full; commit")
+    trace = connector.wait_failed("TG-E-FILTER-BEFORE-IMAGE")
+    check("row-filters" in trace and "resnapshot" in trace, f"the way on is named: {trace}")
+    config = t.config(table_include_list=PUBLIC + "moves")
+    again(t, connector, config, "resnapshot")
+    through(connector)
+    again(t, connector, config | {"row.filter.public.moves": "v < 10"}, "resnapshot")
+    through(connector)
+    t.sql("insert into moves values (6, 60, 'out')")
+    equal({row["id"] for row in replay(t.settled_records("moves")).values()}, {5}, "rows that a reader holds")
+
+
+def publication_altered(t: Trial) -> None:
+    """A publication that left something out for a while, and says again what it said."""
+    connector = connect(t, PUBLIC + "moves", {})
+    worker = t.workers[-1]
+    t.sql(f"alter publication {t.name} set (publish = 'insert, update')", "delete from moves where id = 1",
+          f"alter publication {t.name} set (publish = 'insert, update, delete, truncate')")
+    trace = connector.wait_failed("TG-E-PUBLICATION-CHANGED")
+    check("altered" in trace, f"it is told: {trace}")
+    connector.restart()
+    connector.wait_running()
+    t.wait_streaming()
+    t.sql("update moves set v = 1 where id = 2")
+    t.settle()
+    equal(worker.stop(), 0, "exit status")
+    t.sql(f"alter publication {t.name} drop table moves", "delete from moves where id = 2", f"alter publication {t.name} add table moves")
+    worker.start()
+    trace = worker.connector(t.name).wait_failed("TG-E-PUBLICATION-CHANGED")
+    check("altered" in trace, f"it is told: {trace}")
+    connector.restart()
+    connector.wait_running()
+
+
 CASES = {
+    "redefined-columns": redefined_columns,
+    "renamed-labels": renamed_labels,
+    "renamed-table": renamed_table,
+    "row-that-cannot-be-judged": row_that_cannot_be_judged,
+    "publication-altered": publication_altered,
     "sibling-of-a-large-value": sibling_of_a_large_value,
     "truth-table": truth_table,
     "within-the-identity": within_the_identity,

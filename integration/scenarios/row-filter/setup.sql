@@ -31,3 +31,13 @@ alter table parted_1 alter bio set storage external;
 alter table parted replica identity full;
 alter table parted_1 replica identity full;
 insert into parted values (1, 1, 'vip ' || repeat('x', 9600));
+
+-- columns that become others
+create table redefined (id int primary key, r real, s int, w int, w2 int, v varchar(3), n int);
+alter table redefined replica identity full;
+insert into redefined values (1, 0.1, 1, 1, 1, 'a', 0), (2, 0.1, 1, 3, 2, 'a', 0);
+
+create type mood as enum ('a', 'b', 'c', 'd');
+create table moods (id int primary key, e mood);
+alter table moods replica identity full;
+insert into moods values (1, 'a'), (2, 'b'), (3, 'c');

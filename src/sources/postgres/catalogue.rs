@@ -4,6 +4,8 @@
 //! Knows no stream and decides nothing: `capture` chooses tables, `identity` judges them,
 //! `table_version` joins facts and stream. Source: manual, "System Catalogs".
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -235,6 +237,26 @@ fn relation_entry(row: &Row) -> Result<RelationEntry, Fault> {
     })
 }
 
+/// Fetches the names of tables, by their numbers.
+///
+/// # Errors
+/// The connection breaks.
+pub(super) async fn fetch_names<S: AsyncRead + AsyncWrite + Unpin>(
+    connection: &mut Connection<S>,
+    oids: &[u32],
+) -> Result<HashMap<u32, (String, String)>, Fault> {
+    let sql = format!(
+        "SELECT c.oid, n.nspname, c.relname FROM pg_class c \
+         JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY ({})",
+        oid_list(oids)
+    );
+    let rows = connection.query("reading the tables' names", &sql).await?;
+    let name = |row: &Row| {
+        Ok((row.parse_as(0)?, (row.text(1)?.to_owned(), row.text(2)?.to_owned())))
+    };
+    rows.iter().map(name).collect()
+}
+
 /// Fetches the facts of tables, in the order asked for. Those that do not exist are left out.
 ///
 /// # Errors
@@ -253,7 +275,7 @@ pub async fn fetch_tables<S: AsyncRead + AsyncWrite + Unpin>(
     let keys = connection.query(what, &key_query(&list)).await?;
     let mut found = tables.iter().map(table_facts).collect::<Result<Vec<_>, _>>()?;
     // A list of many tables has many rows: look each table up once.
-    let places: std::collections::HashMap<u32, usize> =
+    let places: HashMap<u32, usize> =
         found.iter().enumerate().map(|(place, table)| (table.oid, place)).collect();
     for row in &columns {
         let place = places.get(&row.parse_as(0)?);

@@ -33,7 +33,7 @@ use super::offset::{Offset, Phase};
 use super::preflight;
 use super::probe::Probe;
 use super::publication::{self, Member, PublicationFacts};
-use super::publication_watch::PublicationWatch;
+use super::publication_watch::{PublicationWatch, Seen};
 use super::publishing::Publishing;
 use super::pushdown;
 use super::rejoin;
@@ -185,9 +185,11 @@ impl<'a, S: Services> Course<'a, S> {
                     .mix(settings.messages.mix(stage.plan_settings().fingerprint())),
             ),
             publication_fingerprint: 0,
+            publication_stamp: 0,
         };
         let work = Work::find(&start.states)?;
         let Start { committed, heartbeats, stop, metrics, orders, is_first, .. } = start;
+        work.show(&metrics);
         let course = Self {
             settings,
             stage,
@@ -220,10 +222,12 @@ impl<'a, S: Services> Course<'a, S> {
             Some(Phase::Streaming { end }) => {
                 self.resumed_at = Some(end);
                 self.resumed.clone_from(&stored);
-                self.tables.refuse_changed_filters()?;
-                self.publish(true).await?;
+                self.tables.refuse_changed_filters().await?;
+                let generated = self.publish(true).await?;
+                self.tables.look_at_filters(generated, self.stage).await?;
                 let now = pushdown::position(&mut connection).await?;
                 self.tables.note_pushdown(self.stage, &self.members, Some((end, now)))?;
+                self.refuse_altered(stored.as_ref()).await?;
                 self.check_half_published(stored)?
             }
             Some(Phase::SnapshotDone { .. })
@@ -245,6 +249,24 @@ impl<'a, S: Services> Course<'a, S> {
             slot::let_fail_over(&mut connection, &self.settings.slot_name).await?;
         }
         self.stream(connection, offset).await.map(Some)
+    }
+
+    /// A publication that was altered while nobody looked, and says the same again, stops once: who
+    /// starts the task again has read why.
+    async fn refuse_altered(&mut self, stored: Option<&Offset>) -> Result<(), Fault> {
+        let Some(stored) = stored.filter(|stored| stored.publication_stamp != 0) else {
+            return Ok(());
+        };
+        let now = &self.template;
+        if stored.publication_fingerprint != now.publication_fingerprint
+            || stored.publication_stamp == now.publication_stamp
+        {
+            return Ok(());
+        }
+        let known = Offset { publication_stamp: now.publication_stamp, ..stored.clone() };
+        let record = OffsetRecord(Arc::from(known.encode()));
+        self.stage.store(Some(record)).await?;
+        Err(publication::altered(&self.settings.publication_name))
     }
 
     /// A transaction that was split is only finished by what began it.
@@ -340,6 +362,7 @@ impl<'a, S: Services> Course<'a, S> {
             );
         }
         self.template.publication_fingerprint = ensured.facts.fingerprint();
+        self.template.publication_stamp = ensured.facts.stamp();
         self.published = ensured.facts.names;
         self.generated = ensured.facts.generated;
         self.members = ensured.facts.members;
@@ -455,9 +478,13 @@ impl<'a, S: Services> Course<'a, S> {
             StatusKeeper::start(writer, self.committed.clone(), self.settings.status_interval, end);
         let mut watch = PublicationWatch::start(
             Arc::clone(&self.settings),
-            self.template.publication_fingerprint,
-            std::mem::take(&mut self.published),
-            std::mem::take(&mut self.members),
+            Seen {
+                fingerprint: self.template.publication_fingerprint,
+                stamp: self.template.publication_stamp,
+                names: std::mem::take(&mut self.published),
+                members: std::mem::take(&mut self.members),
+            },
+            self.tables.watched.clone(),
         );
         let chunks = self.chunks(status.progress()).await;
         let mut heart = Heart::start(&self.settings, self.heartbeats.take());

@@ -52,7 +52,7 @@ pub mod values;
 
 pub use driver::run;
 pub use event_fields::source_block;
-pub use incremental::plan as plan_snapshot;
+pub use incremental::{pending as pending_snapshot, plan as plan_snapshot};
 pub use messages::MessageFilter;
 pub use preflight::check;
 pub use preview::versions;

@@ -32,6 +32,9 @@ pub struct Offset {
     pub settings_fingerprint: u64,
     /// Fingerprint of the publication.
     pub publication_fingerprint: u64,
+    /// Tells a publication that was altered from one that was not, also if it says the same again;
+    /// 0: not known.
+    pub publication_stamp: u64,
 }
 
 /// How far a connector got.
@@ -68,7 +71,8 @@ pub struct Inside {
 }
 
 impl Offset {
-    /// Encodes it: version, phase, numbers big-endian, the slot's name zero-padded, a checksum.
+    /// Encodes it: version, phase, numbers big-endian, the slot's name zero-padded, a number
+    /// that earlier versions left 0, a checksum.
     pub fn encode(&self) -> Vec<u8> {
         let (phase, position, flags) = match self.phase {
             Phase::Creating => (1, Lsn(0), 0),
@@ -97,6 +101,8 @@ impl Offset {
         let slot: Vec<u8> = self.slot.bytes().take(SLOT_LEN).collect();
         out.push(u8::try_from(slot.len()).unwrap_or(0));
         out.extend(&slot);
+        out.resize(out.len() + SLOT_LEN - slot.len(), 0);
+        out.extend(self.publication_stamp.to_be_bytes());
         out.resize(ENCODED_LEN - 8, 0);
         out.extend(checksum(&out).to_be_bytes());
         out
@@ -144,6 +150,7 @@ impl Offset {
             std::array::from_fn(|_| u64::from_be_bytes(fields.take()));
         let [slot_len] = fields.take();
         let slot: [u8; SLOT_LEN] = fields.take();
+        let stamp = u64::from_be_bytes(fields.take());
         let slot = slot
             .get(..usize::from(slot_len))
             .and_then(|name| std::str::from_utf8(name).ok())
@@ -165,6 +172,7 @@ impl Offset {
             inside: (has_inside == 1).then_some(Inside { commit: Lsn(commit), sequence }),
             settings_fingerprint: settings,
             publication_fingerprint: publication,
+            publication_stamp: stamp,
         })
     }
 }
@@ -205,6 +213,7 @@ mod tests {
             inside,
             settings_fingerprint: 11,
             publication_fingerprint: 12,
+            publication_stamp: 13,
         }
     }
 

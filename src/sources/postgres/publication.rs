@@ -67,6 +67,10 @@ pub struct PublicationFacts {
     pub schemas: Vec<String>,
     /// The names under which rows come, as `(schema, table)`.
     pub names: Vec<(String, String)>,
+    /// The numbers of the rows of the catalogue that say so: of the publication's own row the
+    /// transaction that wrote it, and of schemas those of their entries. Others as soon as anything
+    /// was altered, also if it says the same again.
+    pub rows: Vec<u32>,
 }
 
 impl PublicationFacts {
@@ -96,6 +100,20 @@ impl PublicationFacts {
             hash.text(schema);
         }
         hash.value()
+    }
+
+    /// Tells a publication that was altered from one that was not. Never 0.
+    pub fn stamp(&self) -> u64 {
+        let mut hash = Fnv::default();
+        let mut rows = self.rows.clone();
+        rows.sort_unstable();
+        let mut entries: Vec<u32> = self.members.iter().map(|member| member.entry).collect();
+        entries.sort_unstable();
+        for numbers in [rows, entries] {
+            hash.length(numbers.len());
+            numbers.iter().for_each(|number| hash.bytes(&number.to_be_bytes()));
+        }
+        hash.value().max(1)
     }
 
     /// Whether it carries a relation without being altered.
@@ -141,7 +159,7 @@ pub async fn read_publication<S: AsyncRead + AsyncWrite + Unpin>(
         "SELECT p.oid, \
          CASE WHEN NOT pg_has_role(p.pubowner, 'USAGE') THEN pg_get_userbyid(p.pubowner) END, \
          p.puballtables, p.pubinsert, \
-         p.pubupdate, p.pubdelete, p.pubtruncate, p.pubviaroot, {generated} \
+         p.pubupdate, p.pubdelete, p.pubtruncate, p.pubviaroot, {generated}, p.xmin::text::int8 \
          FROM pg_publication p WHERE p.pubname = {name}"
     );
     let rows = connection.query(&what, &sql).await?;
@@ -159,6 +177,7 @@ pub async fn read_publication<S: AsyncRead + AsyncWrite + Unpin>(
         operations,
         via_root: row.is_true(7)?,
         generated: row.is_true(8)?,
+        rows: vec![row.parse_as(9)?],
         ..PublicationFacts::default()
     };
     let restrictions = if major >= 15 {
@@ -183,11 +202,12 @@ pub async fn read_publication<S: AsyncRead + AsyncWrite + Unpin>(
     }
     if major >= 15 {
         let sql = format!(
-            "SELECT n.nspname FROM pg_publication_namespace s \
+            "SELECT n.nspname, s.oid FROM pg_publication_namespace s \
              JOIN pg_namespace n ON n.oid = s.pnnspid WHERE s.pnpubid = {oid}"
         );
         for row in connection.query(&what, &sql).await? {
             facts.schemas.push(row.text(0)?.to_owned());
+            facts.rows.push(row.parse_as(1)?);
         }
     }
     let sql =
@@ -367,6 +387,20 @@ pub fn check_coverage(
             .at_table(table.qualified_name())
     };
     selection.captured.iter().filter(|table| !facts.names_table(table)).map(fault).collect()
+}
+
+/// The fault of a publication that was altered and says the same again.
+pub(super) fn altered(name: &str) -> Fault {
+    Code::PublicationChanged
+        .fault(format!(
+            "the publication \"{name}\" was altered, and is again as it was: what it left out \
+             meanwhile is not known"
+        ))
+        .hint(
+            "If it left nothing out (another owner, an option that was set to what it was), restart \
+             the task. Else delete the connector's offsets and snapshot anew; where only rows are \
+             missing and none were deleted, restart, and POST /connectors/{name}/snapshots.",
+        )
 }
 
 /// Both checks; what comes under another name is not told as missing as well.

@@ -18,10 +18,11 @@ use super::connection::{Connection, Purpose};
 use super::ddl;
 use super::driver::combine;
 use super::publication::{
-    Member, PublicationFacts, check_coverage, check_definition, read_publication,
+    Member, PublicationFacts, altered, check_coverage, check_definition, read_publication,
 };
 use super::pushdown;
-use super::row_filter::Pushdown;
+use super::row_filter::{Pushdown, renamed};
+use super::tables::{WatchedLabels, redefined};
 use crate::error::{Code, Fault};
 
 /// How often the publication is looked at.
@@ -35,15 +36,12 @@ pub(super) struct PublicationWatch {
 
 impl PublicationWatch {
     /// Begins with a publication that was found in order.
-    ///
-    /// `names`: the names under which its rows come, as `(schema, table)`; `members`: what it lists.
     pub(super) fn start(
         settings: Arc<Settings>,
-        fingerprint: u64,
-        names: Vec<(String, String)>,
-        members: Vec<Member>,
+        seen: Seen,
+        labels: WatchedLabels,
     ) -> Self {
-        let look = Look { settings, fingerprint, names, members, connection: None };
+        let look = Look { settings, seen, labels, connection: None };
         Self { join: tokio::spawn(look.run()) }
     }
 
@@ -62,14 +60,25 @@ impl Drop for PublicationWatch {
     }
 }
 
+/// The publication as it was found in order.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// What it says, and which rows of the catalogue say so.
+    pub(super) fingerprint: u64,
+    /// See [`PublicationFacts::stamp`].
+    pub(super) stamp: u64,
+    /// The names under which rows come, as `(schema, table)`.
+    pub(super) names: Vec<(String, String)>,
+    /// What it lists.
+    pub(super) members: Vec<Member>,
+}
+
 #[derive(Debug)]
 struct Look {
     settings: Arc<Settings>,
-    fingerprint: u64,
-    /// The names under which rows came when it was last looked at.
-    names: Vec<(String, String)>,
-    /// What it lists.
-    members: Vec<Member>,
+    seen: Seen,
+    /// Labels that row filters depend on.
+    labels: WatchedLabels,
     connection: Option<Connection>,
 }
 
@@ -83,7 +92,10 @@ impl Look {
                 Err(fault)
                     if matches!(
                         fault.code(),
-                        Code::PublicationChanged | Code::FilterPushdownDrift | Code::DdlCapture
+                        Code::PublicationChanged
+                            | Code::FilterPushdownDrift
+                            | Code::FilterChanged
+                            | Code::DdlCapture
                     ) =>
                 {
                     return fault;
@@ -107,6 +119,7 @@ impl Look {
         if settings.ddl.takes_notes() {
             ddl::require(connection, &settings.connection.user).await?;
         }
+        refuse_renamed_labels(connection, &self.labels).await?;
         let name = &settings.publication_name;
         let Some(facts) = read_publication(connection, name).await? else {
             return Err(Code::PublicationChanged
@@ -119,14 +132,18 @@ impl Look {
                 ));
         };
         self.refuse_replaced(&facts)?;
-        let fingerprint = facts.fingerprint();
-        if fingerprint == self.fingerprint && facts.names == self.names {
+        let (fingerprint, stamp) = (facts.fingerprint(), facts.stamp());
+        let is_same = fingerprint == self.seen.fingerprint;
+        if is_same && stamp != self.seen.stamp {
+            return Err(altered(name));
+        }
+        if is_same && facts.names == self.seen.names {
             return Ok(());
         }
         let relations = list_relations(connection).await?;
         self.refuse_lost(&facts, &relations)?;
-        if fingerprint == self.fingerprint {
-            self.names = facts.names;
+        if is_same {
+            self.seen.names = facts.names;
             return Ok(());
         }
         let selected = select(&relations, &settings.tables, settings.publish_via_partition_root);
@@ -140,8 +157,8 @@ impl Look {
         let mut faults = check_definition(settings, &facts, &selection);
         faults.extend(check_coverage(settings, &facts, &selection));
         combine(&faults)?;
-        self.fingerprint = fingerprint;
-        self.names = facts.names;
+        let PublicationFacts { names, members, .. } = facts;
+        self.seen = Seen { fingerprint, stamp, names, members };
         Ok(())
     }
 
@@ -150,7 +167,7 @@ impl Look {
         let filters = &self.settings.row_filters;
         let replaced = facts.members.iter().find(|now| {
             filters.is_pushed(&now.namespace, &now.name)
-                && self.members.iter().any(|before| {
+                && self.seen.members.iter().any(|before| {
                     before.oid == now.oid
                         && before.entry != now.entry
                         && before.row_filter == now.row_filter
@@ -170,7 +187,7 @@ impl Look {
             let is = |(schema, table): &(String, String)| {
                 *schema == relation.namespace && *table == relation.name
             };
-            self.names.iter().any(is)
+            self.seen.names.iter().any(is)
                 && !facts.names.iter().any(is)
                 && self.settings.tables.captures(&relation.namespace, &relation.name)
         });
@@ -188,4 +205,29 @@ impl Look {
                  and restart the task: what was written meanwhile is not in the stream.",
             ))
     }
+}
+
+/// A label that changed its name shows in no description and, if another one has its name by now, in
+/// no row. One that is gone went with its type, which the stream shows.
+async fn refuse_renamed_labels(
+    connection: &mut Connection,
+    labels: &WatchedLabels,
+) -> Result<(), Fault> {
+    let watched = labels.all();
+    if watched.is_empty() {
+        return Ok(());
+    }
+    let numbers: Vec<String> = watched.iter().map(|one| one.oid.to_string()).collect();
+    let sql = format!(
+        "SELECT oid, enumlabel FROM pg_catalog.pg_enum WHERE oid = ANY ('{{{}}}'::oid[])",
+        numbers.join(",")
+    );
+    let rows = connection.query("looking at the labels of enums", &sql).await?;
+    let now = rows.iter().map(|row| Ok((row.parse_as(0)?, row.text(1)?.to_owned())));
+    let now: Vec<(u32, String)> = now.collect::<Result<_, Fault>>()?;
+    let is_there = |oid: u32| now.iter().any(|(other, _)| *other == oid);
+    let told = watched.iter().filter(|one| is_there(one.oid)).find_map(|one| {
+        Some(redefined(&one.table, &one.column, &renamed(one.oid, &one.label, &now)?))
+    });
+    told.map_or(Ok(()), Err)
 }

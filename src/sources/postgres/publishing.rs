@@ -206,19 +206,21 @@ impl<'a, S: Services> Publishing<'a, S> {
         self.end
     }
 
-    /// A row of a chunk.
+    /// A row of a chunk. Says whether anything is published of it: what the connector skips is not.
     ///
     /// # Errors
     /// It is not on the side of its table's filter that the server says, or cannot be published.
-    pub(super) async fn chunk_row(&mut self, change: &RowChange<'_>) -> Result<(), Fault> {
+    pub(super) async fn chunk_row(&mut self, change: &RowChange<'_>) -> Result<bool, Fault> {
         self.tables.confirm(change)?;
+        let before = self.stage.staged_records();
         self.write(change, 0, SnapshotMarker::Incremental).await?;
+        let is_published = self.stage.staged_records() > before;
         if self.stage.is_full() {
             self.commit_here().await?;
             self.now_micros = clock_micros();
             self.fields.set_time(self.now_micros);
         }
-        Ok(())
+        Ok(is_published)
     }
 
     /// What was published of a table is void; its rows follow.

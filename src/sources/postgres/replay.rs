@@ -78,6 +78,7 @@ fn beginning(settings: &Settings) -> Offset {
         inside: None,
         settings_fingerprint: 0,
         publication_fingerprint: 0,
+        publication_stamp: 0,
     }
 }
 

@@ -363,6 +363,7 @@ mod tests {
             inside: None,
             settings_fingerprint: 0,
             publication_fingerprint: 0,
+            publication_stamp: 0,
         }
     }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::catalogue::TableFacts;
 use super::probe::Sight;
 use super::relations::RelationDescriptor;
+use super::row_filter::Applied;
 use super::values::TypeRow;
 use super::wire::Lsn;
 use crate::error::{Code, Fault};
@@ -48,6 +49,8 @@ pub(super) struct TableHistory {
     versions: Vec<KnownVersion>,
     /// The row filter by which the table's rows are published.
     pub(super) filter: Option<String>,
+    /// What that filter's columns were when it was applied; `None`: that is not known yet.
+    pub(super) applied: Option<Applied>,
     /// How the catalogue had the table when it was last looked at.
     pub(super) sight: Option<Sight>,
     /// What the server left out by itself, and so is not known here.
@@ -86,6 +89,8 @@ struct Stored {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     filter: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    applied: Option<Applied>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     sight: Option<Sight>,
     pushed: Option<PushedDown>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,6 +120,7 @@ impl TableHistory {
         Ok(Self {
             versions: stored.versions,
             filter: stored.filter,
+            applied: stored.applied,
             sight: stored.sight,
             pushed: stored.pushed,
             refused: stored.refused,
@@ -132,6 +138,7 @@ impl TableHistory {
             format: FORMAT,
             versions: self.versions.clone(),
             filter: self.filter.clone(),
+            applied: self.applied.clone(),
             sight: self.sight.clone(),
             pushed: self.pushed,
             refused: self.refused.clone(),
@@ -144,6 +151,14 @@ impl TableHistory {
     /// The version that a place belongs to.
     pub(super) fn at(&self, place: Place) -> Option<&KnownVersion> {
         self.versions.iter().rev().find(|version| version.place <= place)
+    }
+
+    /// Whether the table had this name in a version that is remembered.
+    pub(super) fn was_named(&self, namespace: &str, name: &str) -> bool {
+        self.versions.iter().any(|version| {
+            (version.descriptor.namespace.as_str(), version.descriptor.name.as_str())
+                == (namespace, name)
+        })
     }
 
     /// The newest version.

@@ -196,6 +196,7 @@ mod tests {
             inside,
             settings_fingerprint: 0,
             publication_fingerprint: 0,
+            publication_stamp: 0,
         };
         OffsetRecord(offset.encode().into())
     }

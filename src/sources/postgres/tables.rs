@@ -7,6 +7,7 @@
 mod announcing;
 mod ddl;
 mod filters;
+mod meaning;
 mod rewrite;
 mod suspicion;
 
@@ -17,7 +18,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub use self::filters::adopt_filters;
-use self::filters::{ChangedFilter, changed_filters, former_filters};
+use self::filters::former_filters;
 use super::catalogue::{TableFacts, fetch_tables, fetch_types, refresh_types};
 use super::connection::{Connection, Purpose};
 use super::incremental::{STATE_KEY, Work};
@@ -26,7 +27,7 @@ use super::publication::Member;
 use super::pushdown;
 use super::relations::{InstalledTable, RelationDescriptor};
 use super::reselect::{Reread, question};
-use super::row_filter::{BoundFilter, Scope, compile};
+use super::row_filter::{BoundFilter, Labels, Scope, compile};
 pub(super) use super::state::Place;
 use super::state::{KnownVersion, PushedDown, TableHistory};
 use super::table_version::{ResolvedTable, best_facts, build};
@@ -40,6 +41,7 @@ use crate::plan::{ControlOrigin, Provenance, control_id, control_record};
 use crate::stage::{OpenTable, Services, Stage, TableState};
 
 pub(super) use ddl::DdlCapture;
+pub(super) use meaning::{WatchedLabels, redefined};
 pub(super) use rewrite::{RereadTable, Upheaval};
 
 /// Looks up what the stream said of a type.
@@ -82,6 +84,12 @@ pub(super) struct Tables {
     listed: HashMap<u32, u32>,
     /// What notes said of tables that may be read beside the stream.
     upheavals: Vec<Upheaval>,
+    /// Of tables with row filters, what the catalogue said last.
+    latest: HashMap<u32, TableFacts>,
+    /// Of enums that they have, the labels.
+    labels: Labels,
+    /// The labels that row filters depend on, for whoever looks after them.
+    pub(super) watched: WatchedLabels,
 }
 
 /// Beyond this a connection to the catalogue is not trusted any more.
@@ -157,6 +165,9 @@ impl Tables {
             ddl: None,
             listed: HashMap::new(),
             upheavals: Vec::new(),
+            latest: HashMap::new(),
+            labels: Labels::new(),
+            watched: WatchedLabels::default(),
         })
     }
 
@@ -204,7 +215,7 @@ impl Tables {
             }
         }
         if let Some((_, facts)) = &mut known
-            && self.settings.row_filters.of(&descriptor.namespace, &descriptor.name).is_some()
+            && self.has_filter(descriptor)
         {
             // collations, which no description shows, may have changed, or were not remembered
             let now = self.fetch_facts(descriptor.oid.0).await?;
@@ -217,11 +228,13 @@ impl Tables {
             Some(known) => known,
             None => {
                 let now = self.fetch_facts(descriptor.oid.0).await?;
+                self.refuse_column_list(descriptor, now.as_ref()).await?;
                 let before = self.last_of(descriptor).and_then(|last| last.facts.as_ref());
                 (self.next_epoch(descriptor), best_facts(descriptor, now, before))
             }
         };
         self.fetch_types(descriptor).await?;
+        self.fetch_labels(descriptor).await?;
         let resolved = build(
             descriptor,
             facts.as_ref(),
@@ -246,6 +259,7 @@ impl Tables {
         place: Place,
         wire_types: &WireTypes<'_>,
     ) -> Result<Option<InstalledTable>, Fault> {
+        self.recheck_filter(relation).await?;
         let Some(entry) = self.entries.iter().rev().find(|one| one.descriptor.oid == relation)
         else {
             return Ok(None);
@@ -285,6 +299,8 @@ impl Tables {
         let known = self.known(&descriptor, place).map(|version| version.epoch);
         let epoch = known.unwrap_or_else(|| self.next_epoch(&descriptor));
         self.fetch_types(&descriptor).await?;
+        self.fetch_labels(&descriptor).await?;
+        self.note_latest(&facts);
         let resolved = build(
             &descriptor,
             Some(&facts),
@@ -309,7 +325,7 @@ impl Tables {
     ) -> InstalledTable {
         let index = self.entries.len();
         let key = resolved.version.key.clone();
-        let filter = self.bind(&resolved.version, facts.as_ref());
+        let filter = self.bind(descriptor, &resolved.version, facts.as_ref());
         self.entries.push(Entry {
             filter,
             descriptor: descriptor.clone(),
@@ -327,22 +343,33 @@ impl Tables {
     /// The row filter of a version.
     fn bind(
         &self,
+        descriptor: &RelationDescriptor,
         version: &TableVersion,
         facts: Option<&TableFacts>,
     ) -> Option<Result<Filtered, Fault>> {
-        let text = self.settings.row_filters.of(&version.table.namespace, &version.table.name)?;
+        let text = match self.filter_of(descriptor) {
+            Ok(text) => text?,
+            Err(fault) => return Some(Err(fault)),
+        };
+        if let Err(fault) = self.refuse_redefined(descriptor, version.epoch) {
+            return Some(Err(fault));
+        }
         let scope = Scope { version, facts, types: &self.types };
-        let mut bound = BoundFilter::bind(text, &scope);
+        let described = (descriptor, &self.labels);
+        let mut bound = BoundFilter::bind(text, &scope, described);
         if let Some(former) = self.former_filters.get(&version.table.to_string()) {
             let earlier = match former {
                 Some(former) => format!("({former}) OR ({text})"),
                 None => "TRUE".to_owned(),
             };
-            bound = bound.and_then(|bound| bound.with_earlier(&earlier, &scope));
+            bound = bound.and_then(|bound| bound.with_earlier(&earlier, &scope, described));
         }
         let TableId { namespace, name } = &version.table;
         let metrics = self.metrics.table(namespace, name);
         metrics.set_filtered();
+        if let Ok(bound) = &bound {
+            self.watched.set(descriptor, &bound.applied);
+        }
         Some(bound.map(|bound| Filtered { bound, metrics }))
     }
 
@@ -353,7 +380,7 @@ impl Tables {
             let Some(entry) = self.entries.get(index) else { continue };
             let TableId { namespace: own, name: own_name } = &entry.version.table;
             if own == namespace && own_name == name {
-                let filter = self.bind(&entry.version, entry.facts.as_ref());
+                let filter = self.bind(&entry.descriptor, &entry.version, entry.facts.as_ref());
                 if let Some(entry) = self.entries.get_mut(index) {
                     entry.filter = filter;
                 }
@@ -419,30 +446,6 @@ impl Tables {
         }
     }
 
-    fn changed_filters(&self) -> Vec<ChangedFilter<'_>> {
-        changed_filters(&self.settings, self.histories.values())
-    }
-
-    /// Refuses a row filter that changed since rows were published.
-    ///
-    /// # Errors
-    /// `FILTER-CHANGED` names the tables.
-    pub(super) fn refuse_changed_filters(&self) -> Result<(), Fault> {
-        let changed = self.changed_filters();
-        let Some(first) = changed.first() else { return Ok(()) };
-        let show = |filter: Option<&str>| {
-            filter.map_or("no filter".to_owned(), |text| format!("({text})"))
-        };
-        let texts: Vec<String> = changed
-            .iter()
-            .map(|one| {
-                let before = show(one.history.filter.as_deref());
-                format!("{}: {before} became {}", one.table, show(one.now))
-            })
-            .collect();
-        Err(Code::FilterChanged.fault(texts.join("; ")).at_table(first.table.clone()))
-    }
-
     /// Remembers for which tables the publication leaves rows out.
     ///
     /// `place`: where the stream goes on, and a position from which on the publication is as it
@@ -478,22 +481,6 @@ impl Tables {
             if pushed != history.pushed {
                 history.pushed = pushed;
                 stage.remember(history.encode()?);
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes the configured row filters for those by which tables are published from here on.
-    ///
-    /// # Errors
-    /// Only if the program is wrong.
-    pub(super) fn adopt_filters<S: Services>(&mut self, stage: &mut Stage<S>) -> Result<(), Fault> {
-        let changed: Vec<TableHistory> =
-            self.changed_filters().iter().map(ChangedFilter::adopted).collect();
-        for history in changed {
-            stage.remember(history.encode()?);
-            if let Some(newest) = history.newest() {
-                self.histories.insert(newest.descriptor.oid.0, history);
             }
         }
         Ok(())
@@ -714,6 +701,8 @@ impl Tables {
         if let Some(connection) = &mut self.catalogue {
             refresh_types(connection, &mut self.types, &oids).await?;
         }
+        let descriptor = self.entry(index)?.descriptor.clone();
+        self.fetch_labels(&descriptor).await?;
         for (enum_oid, label) in &unknown {
             // historic labels: renamed or dropped since
             self.types.learn_label(*enum_oid, label);
@@ -738,7 +727,7 @@ impl Tables {
             entry.state = State::Known;
         }
         let entry = self.entry(index)?;
-        let filter = self.bind(&entry.version, entry.facts.as_ref());
+        let filter = self.bind(&entry.descriptor, &entry.version, entry.facts.as_ref());
         self.entry_mut(index)?.filter = filter;
         Ok(())
     }
@@ -750,7 +739,11 @@ impl Tables {
         if fetched.is_err() {
             self.catalogue = None;
         }
-        Ok(fetched?.into_iter().next())
+        let facts = fetched?.into_iter().next();
+        if let Some(facts) = &facts {
+            self.note_latest(facts);
+        }
+        Ok(facts)
     }
 
     async fn fetch_types(&mut self, descriptor: &RelationDescriptor) -> Result<(), Fault> {

@@ -80,6 +80,7 @@ pub async fn take_over(settings: &Settings, offset: &Value) -> Result<Offset, Fa
         inside: None,
         settings_fingerprint: 0,
         publication_fingerprint: 0,
+        publication_stamp: 0,
     };
     slot::check_gap(&offset, &standing)?;
     connection.close().await;

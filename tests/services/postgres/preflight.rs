@@ -334,6 +334,7 @@ async fn slots_that_the_server_gave_up_are_lost_for_good() {
         inside: None,
         settings_fingerprint: 0,
         publication_fingerprint: 0,
+        publication_stamp: 0,
     };
     let standing = examine(&mut replication, "s", Some(&offset)).await.expect("examined");
     let fault = check_gap(&offset, &standing).expect_err("lost");
@@ -384,6 +385,7 @@ async fn promotions_are_followed_on_a_real_history() {
             inside: None,
             settings_fingerprint: 0,
             publication_fingerprint: 0,
+            publication_stamp: 0,
         };
         let standing = examine(&mut replication, "s", Some(&offset)).await.expect("examined");
         check_gap(&offset, &standing).err().map(|fault| fault.code())

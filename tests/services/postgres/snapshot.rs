@@ -202,6 +202,7 @@ fn stored(slot: &str, system_id: u64, timeline: u32, end: Lsn) -> Offset {
         inside: None,
         settings_fingerprint: 0,
         publication_fingerprint: 0,
+        publication_stamp: 0,
     }
 }
 

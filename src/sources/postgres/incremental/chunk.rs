@@ -9,7 +9,7 @@ use super::reader::{Chunk, ChunkRow};
 use super::{Aim, CHUNK_BYTES, Incremental, Publishing, TableFacts};
 use crate::change::{ChangeKind, RowImage};
 use crate::error::Fault;
-use crate::observe::{ChunkProgress, TableProgress};
+use crate::observe::ChunkProgress;
 use crate::sources::postgres::decode::RowChange;
 use crate::sources::postgres::status::clock_micros;
 use crate::sources::postgres::tables::RereadTable;
@@ -29,19 +29,20 @@ impl Incremental {
         let Some(work) = self.work.tables.first_mut() else { return Ok(()) };
         work.chunks += 1;
         work.estimate = work.estimate.or(facts.estimated_rows);
-        let numbers = work.rows + 1..;
+        let mut published = work.rows;
         let is_refilter = work.aim.is_refilter();
         let clears = work.chunks == 1 && matches!(work.aim, Aim::Rewritten { clears: true, .. });
         let position = publishing.begin_chunk();
         if clears {
             publishing.clear((RelationId(facts.oid), index), position).await?;
         }
-        for (row, ordinal) in chunk.rows().zip(numbers) {
+        for row in chunk.rows() {
             let kind = kind(&row, is_refilter);
-            let change = change(&row, kind, (RelationId(facts.oid), index), (position, ordinal));
-            publishing.chunk_row(&change).await?;
+            let place = (position, published + 1);
+            let change = change(&row, kind, (RelationId(facts.oid), index), place);
+            published += u64::from(publishing.chunk_row(&change).await?);
         }
-        self.advance(chunk);
+        self.advance(chunk, published);
         if chunk.then.is_none() {
             if is_refilter && let Some(table) = self.work.tables.first() {
                 publishing.tables.end_refilter(&table.namespace, &table.name);
@@ -78,10 +79,10 @@ impl Incremental {
     }
 
     /// Takes note of what was read, and chooses the next chunk's size.
-    fn advance(&mut self, chunk: &Chunk) {
+    fn advance(&mut self, chunk: &Chunk, published: u64) {
         let Some(work) = self.work.tables.first_mut() else { return };
         self.pace.get_or_insert_with(|| (Instant::now(), work.scanned));
-        work.rows += chunk.len() as u64;
+        work.rows = published;
         work.scanned += chunk.scanned;
         work.cursor.clone_from(&chunk.then);
         let limit = self.tools.settings.chunk_rows;
@@ -128,11 +129,7 @@ impl Incremental {
         if work.tables.is_empty() {
             return;
         }
-        let is_new = metrics.incremental.progress().is_none_or(|known| known.id != work.id);
-        if is_new {
-            metrics.snapshot.begin(clock_micros());
-            metrics.incremental.begin(&work.id);
-        }
+        work.show(metrics);
         metrics.incremental.update(|progress| {
             progress.paused = work.paused;
             let is_there = |name: &str| work.tables.iter().any(|one| one.qualified_name() == name);
@@ -145,16 +142,7 @@ impl Incremental {
             for table in &work.tables {
                 let name = table.qualified_name();
                 if !progress.tables.iter().any(|one| one.table == name && one.is_open()) {
-                    progress.tables.push(TableProgress {
-                        table: name,
-                        state: "waiting",
-                        condition: table.condition.clone(),
-                        rows: table.rows,
-                        scanned: table.scanned,
-                        estimate: table.estimate,
-                        chunks: table.chunks,
-                        ..TableProgress::default()
-                    });
+                    progress.tables.push(table.progress());
                 }
             }
             metrics.snapshot.set_counts(progress.tables.len(), work.tables.len());

@@ -8,6 +8,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Fault};
+use crate::observe::{ChunkProgress, SourceMetrics, TableProgress};
+use crate::sources::postgres::status::clock_micros;
 use crate::stage::TableState;
 
 /// The key among the table states, which are keyed by numbers.
@@ -129,6 +131,14 @@ struct Stored {
     work: Work,
 }
 
+/// What table states say of a snapshot that is not through; `None`: there is none.
+///
+/// # Errors
+/// `OFFSET-MALFORMED`.
+pub fn pending(states: &[TableState]) -> Result<Option<ChunkProgress>, Fault> {
+    Ok(Work::find(states)?.progress())
+}
+
 impl Work {
     /// Its tables.
     pub(in crate::sources::postgres) fn tables(&self) -> &[TableWork] {
@@ -155,6 +165,26 @@ impl Work {
             return Err(malformed(format!("format {format}, this program knows {FORMAT}")));
         }
         Ok(stored.work)
+    }
+
+    /// What is told of it before it goes on; `None`: nothing is to be read.
+    fn progress(&self) -> Option<ChunkProgress> {
+        if self.tables.is_empty() {
+            return None;
+        }
+        let tables = self.tables.iter().map(TableWork::progress).collect();
+        let (id, paused) = (self.id.clone(), self.paused);
+        Some(ChunkProgress { id, paused, waiting: None, tables })
+    }
+
+    /// Shows it before it goes on, unless it is shown already.
+    pub(in crate::sources::postgres) fn show(&self, metrics: &SourceMetrics) {
+        let Some(progress) = self.progress() else { return };
+        if metrics.incremental.progress().is_none_or(|known| known.id != progress.id) {
+            metrics.snapshot.begin(clock_micros());
+            metrics.incremental.begin(&progress.id);
+            metrics.incremental.update(|shown| *shown = progress);
+        }
     }
 
     /// The state to be stored.
@@ -269,6 +299,20 @@ impl TableWork {
         }
     }
 
+    /// What is told of it before it goes on.
+    pub(super) fn progress(&self) -> TableProgress {
+        TableProgress {
+            table: self.qualified_name(),
+            state: "waiting",
+            condition: self.condition.clone(),
+            rows: self.rows,
+            scanned: self.scanned,
+            estimate: self.estimate,
+            chunks: self.chunks,
+            ..TableProgress::default()
+        }
+    }
+
     /// `namespace.name`, for people.
     pub(in crate::sources::postgres) fn qualified_name(&self) -> String {
         format!("{}.{}", self.namespace, self.name)
@@ -298,6 +342,10 @@ mod tests {
         work.add(vec![read("u"), refilter], "1").unwrap();
         let state = work.state().unwrap();
         assert_eq!(Work::find(std::slice::from_ref(&state)).unwrap(), work);
+        let shown = pending(std::slice::from_ref(&state)).unwrap().expect("it is to be read");
+        let shown: Vec<_> = shown.tables.iter().map(|one| (one.table.as_str(), one.state)).collect();
+        assert_eq!(shown, [("public.u", "waiting"), ("public.t", "waiting")]);
+        assert_eq!(pending(&[]).unwrap(), None);
         let text = String::from_utf8(state.value.unwrap()).unwrap();
         for wrong in [text.replace("\"format\":1", "\"format\":2"), "x".to_owned()] {
             let state = TableState { key: STATE_KEY.into(), value: Some(wrong.into_bytes()) };

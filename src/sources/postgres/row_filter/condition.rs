@@ -15,7 +15,7 @@ use super::{Refusal, place};
 use crate::filter::{Node, Truth};
 
 /// Conditions within conditions.
-const DEEPEST: u8 = 60;
+const DEEPEST: u8 = 160;
 
 /// A condition, ready to run and ready to be sent.
 #[derive(Debug)]
@@ -198,6 +198,12 @@ impl Compiler<'_> {
                 name(right.of())
             )));
         };
+        if family == Family::Enum && !is_equality {
+            return Err(left.refuse(
+                "an enum's labels are put in order by its definition, which no change shows; only \
+                 equality is evaluated",
+            ));
+        }
         check_text(family, is_equality, &[left, right])?;
         let of_left = left.side(family, right.of(), self.scope)?;
         let of_right = right.side(family, left.of(), self.scope)?;

@@ -364,8 +364,14 @@ struct Moment {
 impl Moment {
     fn parse(text: &str) -> Result<Self, String> {
         let malformed = || {
-            let is_word = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
-            if is_word { WORDS.to_owned() } else { MOMENT.to_owned() }
+            let word = text.to_ascii_lowercase();
+            // those of datetktbl (datetime.c) that stand for a time of when they are read
+            let mut varies = ["now", "today", "tomorrow", "yesterday"].iter();
+            if varies.any(|one| word.starts_with(one)) {
+                WORDS.to_owned()
+            } else {
+                MOMENT.to_owned()
+            }
         };
         let (text, era) = match text.strip_suffix(" BC").or_else(|| text.strip_suffix(" bc")) {
             Some(rest) => (rest, " BC"),

@@ -12,6 +12,7 @@
 //! understood here, so that both judge by the same predicate; a text of any form is compiled or
 //! refused, never a panic.
 
+mod applied;
 mod cell_test;
 mod condition;
 mod like;
@@ -28,9 +29,11 @@ mod tests;
 
 use sqlparser::ast::{Expr, Spanned as _};
 use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::parser::Parser;
-use sqlparser::tokenizer::{Token, Tokenizer};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
+pub(super) use self::applied::{Applied, Labels, enum_of, renamed};
 use self::condition::{Compiler, Condition};
 pub(super) use self::rules::{BoundFilter, images_fault, stopped};
 pub use self::rules::{Pushdown, RowFilters};
@@ -39,12 +42,23 @@ pub use self::scope::TextOrder;
 use crate::error::{Code, Fault};
 use crate::filter::Node;
 
-/// The longest text. Bounds the work and the depth of what a parser makes of it.
-const LONGEST: usize = 16 << 10;
 /// The stack on which a text is read.
-const STACK: usize = 32 << 20;
-/// Parentheses within parentheses.
-const DEEPEST: usize = 40;
+const STACK: usize = 64 << 20;
+/// How many levels the parser goes down.
+const STEPS: usize = 200;
+
+/// What a text may be. Bounds the work and the depth of what a parser makes of it.
+#[derive(Clone, Copy)]
+struct Limits {
+    bytes: usize,
+    /// Parentheses within parentheses, and `NOT` behind `NOT`.
+    nested: usize,
+}
+
+/// For what somebody wrote.
+const WRITTEN: Limits = Limits { bytes: 16 << 10, nested: 50 };
+/// For what is made of that: two filters, one or the other.
+const JOINED: Limits = Limits { bytes: 64 << 10, nested: 56 };
 
 /// A predicate over one table version.
 #[derive(Debug)]
@@ -80,7 +94,7 @@ impl Refusal {
 /// # Errors
 /// What the parser says.
 pub(super) fn check_syntax(text: &str) -> Result<(), Fault> {
-    on_own_stack(|| parse(text).map(drop)).map_err(Refusal::into_fault)
+    on_own_stack(|| parse(text, WRITTEN).map(drop)).map_err(Refusal::into_fault)
 }
 
 /// Compiles a predicate against a table version.
@@ -94,7 +108,7 @@ pub(super) fn compile(text: &str, scope: &Scope<'_>) -> Result<Predicate, Fault>
 
 fn compile_text(text: &str, scope: &Scope<'_>) -> Result<Predicate, Refusal> {
     on_own_stack(|| {
-        let expr = parse(text)?;
+        let expr = parse(text, JOINED)?;
         let mut compiler = Compiler { scope, columns: Vec::new() };
         let Condition { node, sql } = compiler.condition(&expr, 0)?;
         Ok(Predicate { node, columns: compiler.columns, sql })
@@ -113,9 +127,11 @@ fn on_own_stack<T: Send>(work: impl FnOnce() -> Result<T, Refusal> + Send) -> Re
     })
 }
 
-fn parse(text: &str) -> Result<Expr, Refusal> {
-    if text.len() > LONGEST {
-        return Err(Refusal::new(format!("it has more than {LONGEST} bytes"), ""));
+fn parse(text: &str, limits: Limits) -> Result<Expr, Refusal> {
+    let Limits { bytes: longest, nested } = limits;
+    if text.len() > longest {
+        let why = format!("it has {} bytes, more than {longest}", text.len());
+        return Err(Refusal::new(why, at_byte(text, longest)));
     }
     let dialect = PostgreSqlDialect {};
     let malformed =
@@ -125,18 +141,65 @@ fn parse(text: &str) -> Result<Expr, Refusal> {
         .map_err(|error| malformed(&error))?;
     // the parser takes it for =, the server does not
     if let Some(odd) = tokens.iter().find(|token| token.token == Token::DoubleEq) {
-        let at = format!("line {}, column {}", odd.span.start.line, odd.span.start.column);
-        return Err(Refusal::new("the operator == is not evaluated", at));
+        return Err(Refusal::new("the operator == is not evaluated", at_token(odd)));
+    }
+    if let Some(at) = too_deep(&tokens, nested) {
+        let why = format!("parentheses and NOT are nested more than {nested} deep");
+        return Err(Refusal::new(why, at));
     }
     let mut parser =
-        Parser::new(&dialect).with_recursion_limit(DEEPEST).with_tokens_with_locations(tokens);
-    let expr = parser.parse_expr().map_err(|error| malformed(&error))?;
+        Parser::new(&dialect).with_recursion_limit(STEPS).with_tokens_with_locations(tokens);
+    let expr = match parser.parse_expr() {
+        Ok(expr) => expr,
+        Err(ParserError::RecursionLimitExceeded) => {
+            return Err(Refusal::new("it is nested too deeply", at_token(&parser.peek_token())));
+        }
+        Err(error) if parser.peek_token().token == Token::EOF => {
+            let text_end = at_byte(text, text.len());
+            let end = if error.to_string().contains(" at Line") { "" } else { &text_end };
+            return Err(Refusal::new(format!("it is no SQL: {error}"), end));
+        }
+        Err(error) => return Err(malformed(&error)),
+    };
     let rest = parser.peek_token();
     if rest.token != Token::EOF {
-        let at = format!("line {}, column {}", rest.span.start.line, rest.span.start.column);
-        return Err(Refusal::new(format!("'{}' is more than one condition", rest.token), at));
+        return Err(Refusal::new(
+            format!("'{}' is more than one condition", rest.token),
+            at_token(&rest),
+        ));
     }
     Ok(expr)
+}
+
+/// Where the text is nested deeper than it may be: in parentheses, and in `NOT` behind `NOT`.
+fn too_deep(tokens: &[TokenWithSpan], most: usize) -> Option<String> {
+    let (mut open, mut nots) = (0_usize, 0_usize);
+    for token in tokens {
+        match &token.token {
+            Token::Whitespace(_) => continue,
+            Token::LParen => open += 1,
+            Token::RParen => open = open.saturating_sub(1),
+            Token::Word(word) if word.keyword == Keyword::NOT => nots += 1,
+            _ => nots = 0,
+        }
+        if open + nots > most {
+            return Some(at_token(token));
+        }
+    }
+    None
+}
+
+fn at_token(token: &TokenWithSpan) -> String {
+    format!("line {}, column {}", token.span.start.line, token.span.start.column)
+}
+
+/// The line and column of a byte.
+fn at_byte(text: &str, byte: usize) -> String {
+    let (mut line, mut column) = (1, 1);
+    for (_, c) in text.char_indices().take_while(|(at, _)| *at < byte) {
+        (line, column) = if c == '\n' { (line + 1, 1) } else { (line, column + 1) };
+    }
+    format!("line {line}, column {column}")
 }
 
 /// Where an expression begins in the text; empty where the parser does not tell.

@@ -7,11 +7,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Predicate, Scope, check_syntax, compile};
+use super::{Applied, Labels, Predicate, Scope, check_syntax, compile};
 use crate::change::{BeforeImage, ChangeKind, RowImage, TableVersion};
 use crate::error::{Code, Fault};
 use crate::filter::{Filter, Stop, Verdict};
 use crate::sources::postgres::catalogue::TableFacts;
+use crate::sources::postgres::relations::RelationDescriptor;
 
 /// Where rows are judged besides here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,6 +101,8 @@ pub(in crate::sources::postgres) struct BoundFilter {
     filter: Filter,
     /// The predicate as SQL.
     pub(in crate::sources::postgres) sql: String,
+    /// What it depends on.
+    pub(in crate::sources::postgres) applied: Applied,
 }
 
 impl BoundFilter {
@@ -107,13 +110,19 @@ impl BoundFilter {
     ///
     /// # Errors
     /// `FILTER-UNSUPPORTED-PREDICATE`.
-    pub(in crate::sources::postgres) fn bind(text: &str, scope: &Scope<'_>) -> Result<Self, Fault> {
-        let Predicate { node, columns, sql } = compile(text, scope)?;
+    pub(in crate::sources::postgres) fn bind(
+        text: &str,
+        scope: &Scope<'_>,
+        (descriptor, labels): (&RelationDescriptor, &Labels),
+    ) -> Result<Self, Fault> {
+        let predicate = compile(text, scope)?;
+        let applied = Applied::of(&predicate, scope, descriptor, labels);
+        let Predicate { node, columns, sql } = predicate;
         let identity = match &scope.version.before_image {
             BeforeImage::Key(identity) => identity.clone(),
             BeforeImage::Full | BeforeImage::None => Vec::new(),
         };
-        Ok(Self { filter: Filter::new(node, columns, identity), sql })
+        Ok(Self { filter: Filter::new(node, columns, identity), sql, applied })
     }
 
     /// Rows count as published before a change by another predicate.
@@ -124,8 +133,9 @@ impl BoundFilter {
         self,
         text: &str,
         scope: &Scope<'_>,
+        described: (&RelationDescriptor, &Labels),
     ) -> Result<Self, Fault> {
-        let earlier = Self::bind(text, scope)?;
+        let earlier = Self::bind(text, scope, described)?;
         Ok(Self { filter: self.filter.with_earlier(earlier.filter), ..self })
     }
 
@@ -147,17 +157,28 @@ pub(in crate::sources::postgres) fn stopped(stop: Stop, version: &TableVersion) 
     let name = |index: usize| {
         version.columns.get(index).map_or_else(String::new, |column| column.name.clone())
     };
-    let fault = match stop {
+    let fault = match &stop {
         Stop::Before(column) => Code::FilterBeforeImage
             .fault("the row before the change lacks a column by which it is filtered")
-            .at_column(name(column)),
+            .at_column(name(*column)),
         Stop::After(column) => Code::FilterAfterImage
             .fault("the row after the change lacks a column by which it is filtered")
-            .at_column(name(column)),
+            .at_column(name(*column)),
         Stop::NoImage => Code::ImageInconsistent.fault("a change came without its row"),
-        Stop::Cell(error) => error.error.into_fault().at_column(name(error.column)),
+        Stop::Cell(error) => error.error.clone().into_fault().at_column(name(error.column)),
     };
-    fault.at_table(version.table.to_string())
+    let table = version.table.to_string();
+    let fault = match stop {
+        Stop::Before(_) | Stop::After(_) => fault.hint(format!(
+            "What is in the log stays as it was written: ALTER TABLE … REPLICA IDENTITY FULL (on {table} \
+             and each of its partitions) helps changes from now on. To pass this one: stop, remove \
+             row.filter.{table}, PUT /connectors/{{name}}/row-filters {{\"mode\": \"resnapshot\"}}, \
+             resume; when that is through, put the filter back the same way. Or delete the \
+             connector's offsets and snapshot anew."
+        )),
+        Stop::NoImage | Stop::Cell(_) => fault,
+    };
+    fault.at_table(table)
 }
 
 /// Whether old and new rows of a table will always tell what a predicate reads: the whole row is

@@ -11,7 +11,7 @@ use sqlparser::ast::{DataType, Ident};
 use super::operand::ColumnUse;
 use super::sql_type::SqlType;
 use crate::change::{CellParser, TableVersion};
-use crate::sources::postgres::catalogue::TableFacts;
+use crate::sources::postgres::catalogue::{Generated, TableFacts};
 use crate::sources::postgres::values::TypeCatalogue;
 
 /// What equality and order of a column's texts depend on.
@@ -43,7 +43,13 @@ impl Scope<'_> {
         let Some(index) = columns.iter().position(|column| column.name == name) else {
             let known = self.facts.and_then(|facts| facts.column(name));
             return Err(match known {
-                Some(_) => format!("the column {name} is generated, and not in the stream"),
+                Some(known) if known.generated != Generated::No => {
+                    format!("the column {name} is generated, and not in the stream")
+                }
+                Some(_) => format!(
+                    "the column {name} is in the table by now, and not in the rows that come here: it \
+                     was added later, or the publication leaves it out"
+                ),
                 None => format!("there is no column {name}"),
             });
         };

@@ -6,7 +6,7 @@ use super::*;
 use crate::change::{BeforeImage, Cell, Column, DeclaredType, RowImage, TableId, TableVersion};
 use crate::filter::{Image, Truth};
 use crate::sources::postgres::catalogue::{ColumnFacts, Generated, TableFacts};
-use crate::sources::postgres::values::{TypeCatalogue, resolve};
+use crate::sources::postgres::values::{TypeCatalogue, TypeFacts, TypeKind, resolve};
 use crate::sources::postgres::wire::ReplicaIdentity;
 
 /// Columns of all kinds: name, type, collation.
@@ -110,6 +110,13 @@ fn check_refused(text: &str, expect: &str) {
     assert!(why.contains(expect), "{text}: {why}");
 }
 
+/// Part of the reason for which a configuration with it is refused.
+#[track_caller]
+fn check_malformed(text: &str, expect: &str) {
+    let fault = check_syntax(text).expect_err("refused");
+    assert!(fault.message().contains(expect), "{fault}");
+}
+
 /// The value of a predicate over one column; `None` is NULL, `?` a value that was not sent.
 #[track_caller]
 fn check_value(text: &str, cell: Option<&str>, expect: Truth) {
@@ -164,9 +171,55 @@ fn what_is_not_evaluated_is_refused_with_its_place() {
     check_refused("d = tz", "is not compared");
     check_refused("t LIKE v", "the pattern of LIKE");
     check_refused(r"t LIKE 'a\'", "ends with its escape");
-    check_refused(&"(".repeat(5000), "it is no SQL");
+    check_refused("i4 =\n", "it is no SQL");
+    check_refused("i4 IN (1", "line 1, column 9");
+    let deep = |count: usize| format!("{}b{}", "(".repeat(count), ")".repeat(count));
+    let nots = |count: usize| format!("{}b", "NOT ".repeat(count));
+    check_malformed(&deep(51), "nested more than 50 deep, at line 1, column 51");
+    check_malformed(&"(".repeat(5000), "nested more than 50 deep, at line 1, column 51");
+    check_malformed(&nots(3000), "nested more than 50 deep, at line 1, column 201");
+    check_malformed(&"x".repeat(20_000), "more than 16384, at line 1, column 16385");
+    for deepest in [deep(50), nots(50), format!("{}b{}", "(b AND ".repeat(50), ")".repeat(50))] {
+        check_syntax(&deepest).expect("nested as deep as may be");
+        let joined = format!("({deepest}) IS NOT TRUE");
+        compiled(&format!("({joined}) OR ({deepest})")).expect("as filters are joined");
+    }
     check_refused(&format!("i4 = 1{}", " IS NULL".repeat(500)), "nested too deeply");
-    check_refused(&"x".repeat(20_000), "more than 16384 bytes");
+    check_refused("ts = 'epoch'", "a moment is understood as");
+    check_refused("ts = 'J2451545'", "a moment is understood as");
+    check_refused("ts = 'Tomorrow'", "another value each time");
+}
+
+/// Beside the enum `e` (of 'sad', 'ok'), which is ordered by its definition.
+fn enum_refusal(text: &str) -> Option<String> {
+    const MOOD: u32 = 90_000;
+    let mut types = TypeCatalogue::new();
+    types.insert(TypeFacts {
+        oid: MOOD,
+        name: "mood".to_owned(),
+        namespace: "public".to_owned(),
+        kind: TypeKind::Enum { labels: ["sad".to_owned(), "ok".to_owned()].into() },
+    });
+    let mut version = version(&types);
+    let resolved = resolve(MOOD, -1, None, &types, None);
+    let column = version.columns.first_mut()?;
+    (column.name, column.native, column.parser) = ("e".to_owned(), resolved.native, resolved.parser);
+    let scope = Scope { version: &version, facts: None, types: &types };
+    let refused = compile_text(text, &scope).err()?;
+    Some(format!("{}, at {}", refused.why, refused.at))
+}
+
+#[test]
+fn enums_are_compared_for_equality_only() {
+    for equal in ["e = 'ok'", "e <> 'ok'", "e IN ('ok', 'sad')", "e IS DISTINCT FROM 'ok'", "e IS NULL"] {
+        assert_eq!(enum_refusal(equal), None, "{equal}");
+    }
+    for order in ["e > 'ok'", "e < 'ok'", "e >= 'ok'", "e <= 'ok'", "'ok' < e", "e < e",
+        "e BETWEEN 'ok' AND 'sad'", "e NOT BETWEEN 'ok' AND 'sad'"]
+    {
+        let why = enum_refusal(order).expect(order);
+        assert!(why.contains("only equality is evaluated, at line 1, column"), "{order}: {why}");
+    }
 }
 
 #[test]
@@ -226,7 +279,9 @@ fn a_shared_version_is_not_changed() {
     let version = Arc::new(version(&types));
     let facts = facts();
     let scope = Scope { version: &version, facts: Some(&facts), types: &types };
-    let bound = BoundFilter::bind("i4 = 1", &scope).expect("bound");
+    let described = facts.descriptor(false);
+    let bound =
+        BoundFilter::bind("i4 = 1", &scope, (&described, &Labels::new())).expect("bound");
     assert_eq!(bound.sql, r#"("i4" = (1))"#);
 }
 

@@ -152,7 +152,7 @@ impl Tables {
         history.push(known);
         history.refused = None;
         let TableId { namespace, name } = &entry.version.table;
-        history.filter = self.settings.row_filters.of(namespace, name).map(str::to_owned);
+        self.remember_filter(entry, &mut history);
         history.sight = self.sights.get(&entry.descriptor.oid.0).and_then(Sight::stored);
         if self.settings.row_filters.is_pushed(namespace, name)
             && let Some(listed) = self.listed.get(&entry.descriptor.oid.0)

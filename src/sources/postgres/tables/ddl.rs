@@ -375,6 +375,10 @@ impl Tables {
         stage: &mut Stage<S>,
     ) -> Result<NotedTable, Fault> {
         let Noted { command, place, before, descriptor, facts } = noted;
+        self.fetch_labels(&descriptor).await?;
+        if let Some(facts) = &facts {
+            self.note_latest(facts);
+        }
         let old = self.compile(&before.descriptor, before.facts.as_ref(), before.epoch, wire_types);
         let epoch = before.epoch + 1;
         let resolved = build(

@@ -7,11 +7,12 @@
 use std::collections::HashMap;
 
 use super::super::Settings;
+use super::super::connection::identifier;
 use super::super::decode::RowChange;
 use super::super::incremental::{Aim, STATE_KEY, TableWork, Work};
 use super::super::row_filter::{Pushdown, stopped};
 use super::super::state::TableHistory;
-use super::{RelationDescriptor, Tables};
+use super::{RelationDescriptor, TableId, Tables};
 use crate::change::{Cell, ChangeKind, RowImage};
 use crate::error::{Code, Fault};
 use crate::filter::Verdict;
@@ -46,6 +47,7 @@ impl Tables {
             filter.metrics.count_stopped();
             return Err(Code::FilterPushdownDrift
                 .fault(format!("the publication let a change through that is '{verdict}' here"))
+                .hint(restoring(&self.settings, &entry.version.table, &filter.bound.sql))
                 .at_table(entry.version.table.to_string()));
         }
         filter.metrics.count_verdict(verdict);
@@ -85,7 +87,11 @@ impl Tables {
         change: &RowChange<'_>,
     ) -> Result<(), Fault> {
         let entry = self.entry(change.index)?;
-        let Some(Ok(filter)) = &entry.filter else { return Ok(()) };
+        let filter = match &entry.filter {
+            None => return Ok(()),
+            Some(Ok(filter)) => filter,
+            Some(Err(fault)) => return Err(fault.clone()),
+        };
         let (expected, counted) = match change.kind {
             ChangeKind::MovedIn => (Verdict::Publish, Verdict::MovedIn),
             ChangeKind::MovedOut => (Verdict::LeaveOut, Verdict::MovedOut),
@@ -112,6 +118,18 @@ impl Tables {
     }
 }
 
+/// How the publication gets the filter that it must have.
+fn restoring(settings: &Settings, table: &TableId, sql: &str) -> String {
+    let publication = identifier(&settings.publication_name);
+    let name = format!("{}.{}", identifier(&table.namespace), identifier(&table.name));
+    format!(
+        "BEGIN; ALTER PUBLICATION {publication} DROP TABLE {name}; ALTER PUBLICATION {publication} ADD \
+         TABLE {name} WHERE ({sql}); COMMIT; – and the row is still in the log: set \
+         row.filter.pushdown=none on a publication without filters until it is read; see \
+         docs/filters.md, \"From one way to the other\"."
+    )
+}
+
 /// Of a row those columns alone.
 fn alone(row: &[Cell], columns: &[usize], scratch: &mut Vec<Cell>) {
     scratch.clear();
@@ -129,6 +147,10 @@ pub(super) struct ChangedFilter<'a> {
     pub(super) history: &'a TableHistory,
     /// The configured one.
     pub(super) now: Option<&'a str>,
+    /// The table's name of now, if it is another one than in the stream so far.
+    pub(super) renamed: Option<String>,
+    /// The table is captured.
+    is_captured: bool,
 }
 
 impl ChangedFilter<'_> {
@@ -136,37 +158,96 @@ impl ChangedFilter<'_> {
     pub(super) fn adopted(&self) -> TableHistory {
         let mut history = self.history.clone();
         history.filter = self.now.map(str::to_owned);
+        history.applied = None;
         history
     }
 
     /// The look for rows on which the two differ.
     fn refilter(&self) -> Option<TableWork> {
+        if !self.is_captured {
+            return None;
+        }
         let RelationDescriptor { namespace, name, .. } = &self.history.newest()?.descriptor;
-        Some(TableWork::new(namespace, name, Aim::Refilter(self.history.filter.clone())))
+        let before = match (&self.history.filter, self.now) {
+            // by what its columns meant before it cannot be asked: all rows are told anew
+            (Some(before), Some(now)) if before == now => Some(format!("({now}) IS NOT TRUE")),
+            (before, _) => before.clone(),
+        };
+        Some(TableWork::new(namespace, name, Aim::Refilter(before)))
     }
 }
+
+/// The names of tables as they are now, by their numbers, where they are known.
+type NamesNow<'n> = dyn Fn(u32) -> Option<(String, String)> + 'n;
 
 /// The tables of which that is so, by name.
 pub(super) fn changed_filters<'a>(
     settings: &'a Settings,
     histories: impl Iterator<Item = &'a TableHistory>,
+    names: &NamesNow<'_>,
 ) -> Vec<ChangedFilter<'a>> {
     let changed = |history: &'a TableHistory| {
-        let RelationDescriptor { namespace, name, .. } = &history.newest()?.descriptor;
-        if !settings.tables.captures(namespace, name) {
-            return None;
-        }
-        let now = settings.row_filters.of(namespace, name);
-        let table = format!("{namespace}.{name}");
-        (now != history.filter.as_deref()).then_some(ChangedFilter { table, history, now })
+        let RelationDescriptor { oid, namespace, name, .. } = &history.newest()?.descriptor;
+        let renamed = names(oid.0).filter(|(schema, other)| (schema, other) != (namespace, name));
+        let (schema, current) = renamed.as_ref().map_or((namespace, name), |(one, two)| (one, two));
+        let now = settings.row_filters.of(schema, current);
+        let before = history.filter.as_deref();
+        // what was whole under another name begins anew under its own
+        let is_changed = now != before && (renamed.is_none() || before.is_some());
+        let is_captured = settings.tables.captures(schema, current);
+        is_changed.then(|| ChangedFilter {
+            table: format!("{namespace}.{name}"),
+            history,
+            now,
+            renamed: renamed.as_ref().map(|(schema, name)| format!("{schema}.{name}")),
+            is_captured,
+        })
     };
-    let mut found: Vec<_> = histories.filter_map(changed).collect();
+    let mut found: Vec<_> =
+        histories.filter_map(changed).filter(|one| one.is_captured).collect();
     found.sort_by(|one, other| one.table.cmp(&other.table));
     found
 }
 
+/// What `PUT /connectors/{name}/row-filters` applies: filters that changed; if there are none, all
+/// of them, whose columns may have. Without a catalogue: a key that names no table so far and says
+/// what that of a table said which has none any more is taken for the table's new name.
+fn to_be_applied<'a>(settings: &'a Settings, histories: &'a [TableHistory]) -> Vec<ChangedFilter<'a>> {
+    let is_known = |table: &str| {
+        let newest = histories.iter().filter_map(TableHistory::newest);
+        newest.map(|one| one.descriptor.qualified_name()).any(|name| name == table)
+    };
+    let is_renamed = |filter: &str| {
+        settings.row_filters.all().any(|(table, text)| text == filter && !is_known(table))
+    };
+    let all = |history: &'a TableHistory| {
+        let RelationDescriptor { namespace, name, .. } = &history.newest()?.descriptor;
+        Some(ChangedFilter {
+            table: format!("{namespace}.{name}"),
+            history,
+            now: settings.row_filters.of(namespace, name),
+            renamed: None,
+            is_captured: settings.tables.captures(namespace, name),
+        })
+    };
+    let all = histories.iter().filter_map(all).filter(|one| {
+        let before = one.history.filter.as_deref();
+        let is_gone = one.now.is_none() && before.is_some();
+        (one.is_captured || is_gone) && !(is_gone && before.is_some_and(is_renamed))
+    });
+    let (mut same, mut changed): (Vec<_>, Vec<_>) =
+        all.partition(|one| one.now == one.history.filter.as_deref());
+    if changed.is_empty() {
+        same.retain(|one| one.now.is_some());
+        changed = same;
+    }
+    changed.sort_by(|one, other| one.table.cmp(&other.table));
+    changed
+}
+
 /// Remakes the states of those tables whose row filter is another one than the configured, as if
-/// they had been published by that. With `resnapshot`, rows on which the two differ are to be looked
+/// they had been published by that; if there are none, of all that have a filter, as if their columns
+/// had always been what they are. With `resnapshot`, rows on which the two differ are to be looked
 /// for beside the stream.
 ///
 /// # Errors
@@ -183,8 +264,11 @@ pub fn adopt_filters(
         .filter_map(|state| state.value.as_deref())
         .map(TableHistory::decode)
         .collect::<Result<Vec<_>, _>>()?;
-    let changed = changed_filters(settings, histories.iter());
-    if let Some((one, pushed)) = changed.iter().find_map(|one| Some((one, one.history.pushed?))) {
+    let changed = to_be_applied(settings, &histories);
+    let is_other = |one: &&ChangedFilter<'_>| one.now != one.history.filter.as_deref();
+    if let Some((one, pushed)) =
+        changed.iter().filter(is_other).find_map(|one| Some((one, one.history.pushed?)))
+    {
         let what = if pushed.lasts() {
             "leaves rows out by the filter of before".to_owned()
         } else {

@@ -1,0 +1,328 @@
+//! What the columns of a predicate were when it was applied, and whether they are that still.
+//!
+//! A predicate's text means something only together with its columns: under another type, behind
+//! another column of the same name, or with labels that changed their names it is another filter.
+//! Pure. **Invariant:** what is not known to keep the meaning is told as a change.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Predicate, Scope};
+use super::sql_type::SqlType;
+use crate::sources::postgres::catalogue::TableFacts;
+use crate::sources::postgres::connection::literal;
+use crate::sources::postgres::relations::{RelationColumn, RelationDescriptor};
+use crate::sources::postgres::values::{TypeCatalogue, TypeKind};
+
+/// Labels of enums as the catalogue has them now, by the numbers of their types: each with its own
+/// number, which stays the same when it is renamed.
+pub(in crate::sources::postgres) type Labels = HashMap<u32, Vec<(u32, String)>>;
+
+/// See the module. Stored with the table's state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::sources::postgres) struct Applied {
+    /// Versions up to this one were there when it was applied: it holds for them as they are.
+    epoch: u64,
+    columns: Vec<AppliedColumn>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct AppliedColumn {
+    name: String,
+    type_oid: u32,
+    typmod: i32,
+    /// Its number; `None`: the catalogue did not have it so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    attnum: Option<i16>,
+    /// The labels that the predicate depends on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    labels: Vec<(u32, String)>,
+}
+
+impl Applied {
+    /// What a predicate depends on as the table is described.
+    pub(super) fn of(
+        predicate: &Predicate,
+        scope: &Scope<'_>,
+        descriptor: &RelationDescriptor,
+        labels: &Labels,
+    ) -> Self {
+        let reads_text = predicate.sql.contains("::text)") || predicate.sql.contains("::varchar)");
+        let is_named = |label: &str| reads_text || predicate.sql.contains(&literal(label));
+        let columns = predicate.columns.iter().filter_map(|index| {
+            let column = descriptor.columns.get(*index)?;
+            let known = enum_of(column.type_oid, scope.types).and_then(|oid| labels.get(&oid));
+            let labels = known.into_iter().flatten().filter(|(_, label)| is_named(label));
+            Some(AppliedColumn {
+                name: column.name.clone(),
+                type_oid: column.type_oid,
+                typmod: column.typmod,
+                attnum: number(scope.facts, column),
+                labels: labels.cloned().collect(),
+            })
+        });
+        Self { epoch: scope.version.epoch, columns: columns.collect() }
+    }
+
+    /// As if it had been applied when a version was the newest.
+    pub(in crate::sources::postgres) fn through(self, epoch: u64) -> Self {
+        Self { epoch, ..self }
+    }
+
+    /// How a column differs from what it was, in a way that may give the predicate another meaning.
+    /// `facts` and `labels` are of now.
+    pub(in crate::sources::postgres) fn redefined(
+        &self,
+        (descriptor, epoch): (&RelationDescriptor, u64),
+        facts: Option<&TableFacts>,
+        labels: &Labels,
+        types: &TypeCatalogue,
+    ) -> Option<(String, String)> {
+        let mixes_chars = self.columns.iter().any(|one| one.type_oid == CHAR);
+        let told = |before: &AppliedColumn, what| Some((before.name.clone(), what));
+        let of_version = |before: &AppliedColumn| {
+            told(before, before.retyped(descriptor, types, mixes_chars)?)
+        };
+        let of_now = |before: &AppliedColumn| {
+            told(before, before.replaced(descriptor, facts, (labels, types))?)
+        };
+        let is_later = epoch > self.epoch;
+        let retyped = is_later.then(|| self.columns.iter().find_map(of_version)).flatten();
+        retyped.or_else(|| self.columns.iter().find_map(of_now))
+    }
+
+    /// The labels that it depends on.
+    pub(in crate::sources::postgres) fn labels(&self) -> impl Iterator<Item = (&str, &(u32, String))> {
+        let columns = self.columns.iter();
+        columns.flat_map(|one| one.labels.iter().map(|label| (one.name.as_str(), label)))
+    }
+}
+
+impl AppliedColumn {
+    /// What the description shows.
+    fn retyped(
+        &self,
+        descriptor: &RelationDescriptor,
+        types: &TypeCatalogue,
+        mixes_chars: bool,
+    ) -> Option<String> {
+        let Some(now) = descriptor.columns.iter().find(|column| column.name == self.name) else {
+            return Some("there is no such column any more".to_owned());
+        };
+        let (was, is) = ((self.type_oid, self.typmod), (now.type_oid, now.typmod));
+        let name = |(oid, typmod): (u32, i32)| type_name(oid, typmod, types);
+        (!keeps_meaning(was, is, mixes_chars))
+            .then(|| format!("it was of the type {}, and is of {}", name(was), name(is)))
+    }
+
+    /// What only the catalogue shows.
+    fn replaced(
+        &self,
+        descriptor: &RelationDescriptor,
+        facts: Option<&TableFacts>,
+        (labels, types): (&Labels, &TypeCatalogue),
+    ) -> Option<String> {
+        let now = descriptor.columns.iter().find(|column| column.name == self.name)?;
+        if let (Some(was), Some(is)) = (self.attnum, number(facts, now))
+            && was != is
+        {
+            return Some(format!(
+                "it is another column under this name: it was the table's column number {was}, and \
+                 is number {is}"
+            ));
+        }
+        let known = enum_of(now.type_oid, types).and_then(|oid| labels.get(&oid))?;
+        self.labels.iter().find_map(|(oid, was)| renamed(*oid, was, known))
+    }
+}
+
+/// What became of a label, if it has another name.
+pub(in crate::sources::postgres) fn renamed(
+    oid: u32,
+    was: &str,
+    now: &[(u32, String)],
+) -> Option<String> {
+    match now.iter().find(|(other, _)| *other == oid) {
+        Some((_, is)) if is == was => None,
+        Some((_, is)) => Some(format!("its label '{was}' is called '{is}' now")),
+        None => Some(format!("its label '{was}' is gone")),
+    }
+}
+
+/// The enum that values of a type are labels of.
+pub(in crate::sources::postgres) fn enum_of(oid: u32, types: &TypeCatalogue) -> Option<u32> {
+    let mut at = oid;
+    for _ in 0..64 {
+        match &types.facts(at)?.kind {
+            TypeKind::Domain { base_oid, .. } => at = *base_oid,
+            TypeKind::Enum { .. } => return Some(at),
+            _ => return None,
+        }
+    }
+    None
+}
+
+fn number(facts: Option<&TableFacts>, column: &RelationColumn) -> Option<i16> {
+    facts?.column(&column.name).map(|known| known.attnum)
+}
+
+fn type_name(oid: u32, typmod: i32, types: &TypeCatalogue) -> String {
+    let name = match types.facts(oid) {
+        Some(facts) if facts.is_built_in() => SqlType::of(oid, types).to_string(),
+        Some(facts) => format!("{}.{}", facts.namespace, facts.name),
+        None => format!("number {oid}"),
+    };
+    match (oid, typmod) {
+        (CHAR | VARCHAR, 4..) => format!("{name}({})", typmod - 4),
+        (NUMERIC, 4..) => {
+            let (precision, scale) = digits(typmod);
+            format!("{name}({precision},{scale})")
+        }
+        (TIME | TIMESTAMP | TIMESTAMPTZ | TIMETZ, 0..) => format!("{name}({typmod})"),
+        _ => name,
+    }
+}
+
+const CHAR: u32 = 1042;
+const VARCHAR: u32 = 1043;
+const TEXT: u32 = 25;
+const INT2: u32 = 21;
+const INT4: u32 = 23;
+const INT8: u32 = 20;
+const NUMERIC: u32 = 1700;
+const TIME: u32 = 1083;
+const TIMESTAMP: u32 = 1114;
+const TIMESTAMPTZ: u32 = 1184;
+const TIMETZ: u32 = 1266;
+
+/// Whether every comparison says of every value what it said before: `now` holds all values of
+/// `was`, compares them alike, and no literal is read in another way.
+fn keeps_meaning(was: (u32, i32), now: (u32, i32), mixes_chars: bool) -> bool {
+    let is_wider = |was: i32, now: i32| now < 0 || (was >= 0 && now >= was);
+    match (was.0, now.0) {
+        _ if was == now => true,
+        (INT2, INT4 | INT8) | (INT4, INT8) => true,
+        (VARCHAR, VARCHAR) => is_wider(was.1, now.1),
+        // beside a char(n) column a varchar is compared without padding, a text with it
+        (VARCHAR, TEXT) => !mixes_chars,
+        (NUMERIC, NUMERIC) => {
+            let (before, after) = (digits(was.1), digits(now.1));
+            now.1 < 0
+                || (was.1 >= 0
+                    && after.1 >= before.1
+                    && after.0 - after.1 >= before.0 - before.1)
+        }
+        (TIME, TIME) | (TIMESTAMP, TIMESTAMP) | (TIMESTAMPTZ, TIMESTAMPTZ) | (TIMETZ, TIMETZ) => {
+            is_wider(was.1, now.1)
+        }
+        _ => false,
+    }
+}
+
+/// Precision and scale (`numeric_typmod_precision`, `numeric_typmod_scale`, numeric.c).
+const fn digits(typmod: i32) -> (i32, i32) {
+    let packed = typmod - 4;
+    ((packed >> 16) & 0xffff, ((packed & 0x7ff) ^ 1024) - 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::postgres::wire::{RelationId, ReplicaIdentity};
+
+    const FLOAT4: u32 = 700;
+    const FLOAT8: u32 = 701;
+
+    #[track_caller]
+    fn check(was: (u32, i32), now: (u32, i32), expect: bool) {
+        assert_eq!(keeps_meaning(was, now, false), expect, "{was:?} {now:?}");
+    }
+
+    const fn numeric(precision: i32, scale: i32) -> (u32, i32) {
+        (NUMERIC, ((precision << 16) | (scale & 0x7ff)) + 4)
+    }
+
+    #[test]
+    fn only_what_holds_more_of_the_same_keeps_the_meaning() {
+        check((INT2, -1), (INT4, -1), true);
+        check((INT4, -1), (INT8, -1), true);
+        check((INT8, -1), (INT4, -1), false);
+        check((INT4, -1), (TEXT, -1), false);
+        check((FLOAT4, -1), (FLOAT8, -1), false);
+        check((VARCHAR, 7), (VARCHAR, 9), true);
+        check((VARCHAR, 9), (VARCHAR, 7), false);
+        check((VARCHAR, 9), (VARCHAR, -1), true);
+        check((VARCHAR, -1), (VARCHAR, 9), false);
+        check((VARCHAR, 9), (TEXT, -1), true);
+        check((CHAR, 7), (CHAR, 9), false);
+        check(numeric(10, 2), numeric(12, 3), true);
+        check(numeric(10, 2), numeric(10, 3), false);
+        check(numeric(10, 2), numeric(12, 1), false);
+        check(numeric(10, -2), numeric(12, 0), true);
+        check(numeric(10, 2), (NUMERIC, -1), true);
+        check((NUMERIC, -1), numeric(10, 2), false);
+        check((TIMESTAMP, 3), (TIMESTAMP, -1), true);
+        check((TIMESTAMP, -1), (TIMESTAMP, 0), false);
+        assert!(!keeps_meaning((VARCHAR, 9), (TEXT, -1), true));
+    }
+
+    fn descriptor(columns: &[(&str, u32, i32)]) -> RelationDescriptor {
+        RelationDescriptor {
+            oid: RelationId(7),
+            namespace: "public".to_owned(),
+            name: "t".to_owned(),
+            replica_identity: ReplicaIdentity::Full,
+            columns: columns
+                .iter()
+                .map(|(name, type_oid, typmod)| RelationColumn {
+                    identity: true,
+                    name: (*name).to_owned(),
+                    type_oid: *type_oid,
+                    typmod: *typmod,
+                })
+                .collect(),
+        }
+    }
+
+    fn applied(labels: &[(u32, &str)]) -> Applied {
+        Applied {
+            epoch: 1,
+            columns: vec![AppliedColumn {
+                name: "a".to_owned(),
+                type_oid: INT4,
+                typmod: -1,
+                attnum: None,
+                labels: labels.iter().map(|(oid, label)| (*oid, (*label).to_owned())).collect(),
+            }],
+        }
+    }
+
+    #[test]
+    fn a_change_is_told_with_its_column_and_what_it_was() {
+        let types = TypeCatalogue::new();
+        let told = |columns: &[(&str, u32, i32)]| {
+            applied(&[]).redefined((&descriptor(columns), 2), None, &Labels::new(), &types)
+        };
+        assert_eq!(told(&[("b", TEXT, -1), ("a", INT4, -1)]), None);
+        assert_eq!(told(&[("a", INT8, -1)]), None);
+        let (column, what) = told(&[("a", VARCHAR, 7)]).expect("another type");
+        assert_eq!((column.as_str(), what.as_str()), ("a", "it was of the type int4, and is of varchar(3)"));
+        assert!(told(&[("b", INT4, -1)]).is_some(), "gone");
+        let text = descriptor(&[("a", TEXT, -1)]);
+        let old = applied(&[]).redefined((&text, 1), None, &Labels::new(), &types);
+        assert_eq!(old, None, "a version that was there when it was applied");
+    }
+
+    #[test]
+    fn a_label_is_told_by_its_number() {
+        let now = [(10, "x".to_owned()), (11, "b".to_owned())];
+        assert_eq!(renamed(11, "b", &now), None);
+        assert_eq!(renamed(10, "b", &now).as_deref(), Some("its label 'b' is called 'x' now"));
+        assert_eq!(renamed(12, "b", &now).as_deref(), Some("its label 'b' is gone"));
+        let stored = applied(&[(10, "b")]);
+        let text = serde_json::to_string(&stored).expect("written");
+        assert_eq!(serde_json::from_str::<Applied>(&text).expect("read"), stored);
+        assert_eq!(stored.labels().count(), 1);
+    }
+}
