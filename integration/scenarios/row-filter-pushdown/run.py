@@ -227,4 +227,16 @@ def changed_filter(t: Trial) -> None:
           [("r", 1, 1), ("u", 1, 2), ("u", 1, 3), ("u", 2, 22)], "records")
 
 
-CASES = {"the-same-topics": the_same_topics, "refused": refused_before_anything_is_made, "drift": drift, "changed-filter": changed_filter}
+def column_list(t: Trial) -> None:
+    """The publication is given a column list while it streams: no record lacks a column because of it."""
+    if server(t) < 15:
+        return
+    connector = t.worker().create(t.name, config(t, "moves") | {"row.filter.public.moves": "v < 10"})
+    t.wait_streaming()
+    t.sql(f"alter publication {t.name} set table moves (id, v) where (v < 10)", "insert into moves values (4, 4, 'new')")
+    trace = connector.wait_failed("TG-E-PUBLICATION-CHANGED")
+    check("column list" in trace and "note" in trace, f"the column list is named: {trace}")
+    equal(seen(t.topic("moves").read()), [("r", 1)], "records: none that lacks a column")
+
+
+CASES = {"column-list": column_list, "the-same-topics": the_same_topics, "refused": refused_before_anything_is_made, "drift": drift, "changed-filter": changed_filter}

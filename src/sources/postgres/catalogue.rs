@@ -251,9 +251,8 @@ pub(super) async fn fetch_names<S: AsyncRead + AsyncWrite + Unpin>(
         oid_list(oids)
     );
     let rows = connection.query("reading the tables' names", &sql).await?;
-    let name = |row: &Row| {
-        Ok((row.parse_as(0)?, (row.text(1)?.to_owned(), row.text(2)?.to_owned())))
-    };
+    let name =
+        |row: &Row| Ok((row.parse_as(0)?, (row.text(1)?.to_owned(), row.text(2)?.to_owned())));
     rows.iter().map(name).collect()
 }
 

@@ -223,11 +223,14 @@ impl<'a, S: Services> Course<'a, S> {
                 self.resumed_at = Some(end);
                 self.resumed.clone_from(&stored);
                 self.tables.refuse_changed_filters().await?;
-                let generated = self.publish(true).await?;
-                self.tables.look_at_filters(generated, self.stage).await?;
+                let generated = match self.publish(true).await {
+                    Ok(generated) => generated,
+                    Err(fault) => return Err(Box::pin(self.told(fault, stored.as_ref())).await?),
+                };
+                Box::pin(self.tables.look_at_filters(generated, self.stage)).await?;
                 let now = pushdown::position(&mut connection).await?;
                 self.tables.note_pushdown(self.stage, &self.members, Some((end, now)))?;
-                self.refuse_altered(stored.as_ref()).await?;
+                Box::pin(self.refuse_altered(stored.as_ref())).await?;
                 self.check_half_published(stored)?
             }
             Some(Phase::SnapshotDone { .. })
@@ -263,10 +266,21 @@ impl<'a, S: Services> Course<'a, S> {
         {
             return Ok(());
         }
-        let known = Offset { publication_stamp: now.publication_stamp, ..stored.clone() };
-        let record = OffsetRecord(Arc::from(known.encode()));
-        self.stage.store(Some(record)).await?;
-        Err(publication::altered(&self.settings.publication_name))
+        let fault = publication::altered(&self.settings.publication_name);
+        Err(Box::pin(self.told(fault, Some(stored))).await?)
+    }
+
+    /// Whoever starts the task again has read what is wrong with the publication: how it was altered
+    /// until then is not told once more.
+    async fn told(&mut self, fault: Fault, stored: Option<&Offset>) -> Result<Fault, Fault> {
+        let is_of_publication =
+            matches!(fault.code(), Code::PublicationChanged | Code::FilterPushdownDrift);
+        if let Some(stored) = stored.filter(|one| is_of_publication && one.publication_stamp != 0) {
+            let known = Offset { publication_stamp: 0, ..stored.clone() };
+            let record = OffsetRecord(Arc::from(known.encode()));
+            self.stage.store(Some(record)).await?;
+        }
+        Ok(fault)
     }
 
     /// A transaction that was split is only finished by what began it.
@@ -462,6 +476,17 @@ impl<'a, S: Services> Course<'a, S> {
         Incremental::begin(tools, std::mem::take(&mut self.work), &self.orders).await
     }
 
+    /// Looks after the publication.
+    fn watch(&mut self) -> PublicationWatch {
+        let seen = Seen {
+            fingerprint: self.template.publication_fingerprint,
+            stamp: self.template.publication_stamp,
+            names: std::mem::take(&mut self.published),
+            members: std::mem::take(&mut self.members),
+        };
+        PublicationWatch::start(Arc::clone(&self.settings), seen, self.tables.watched.clone())
+    }
+
     async fn stream(mut self, connection: Connection, offset: Offset) -> Result<Streamed, Fault> {
         let Phase::Streaming { end } = offset.phase else {
             return Err(Code::Internal.fault("only a streaming offset can be streamed from"));
@@ -476,16 +501,7 @@ impl<'a, S: Services> Course<'a, S> {
         let (mut reader, writer) = stream.into_split();
         let mut status =
             StatusKeeper::start(writer, self.committed.clone(), self.settings.status_interval, end);
-        let mut watch = PublicationWatch::start(
-            Arc::clone(&self.settings),
-            Seen {
-                fingerprint: self.template.publication_fingerprint,
-                stamp: self.template.publication_stamp,
-                names: std::mem::take(&mut self.published),
-                members: std::mem::take(&mut self.members),
-            },
-            self.tables.watched.clone(),
-        );
+        let mut watch = self.watch();
         let chunks = self.chunks(status.progress()).await;
         let mut heart = Heart::start(&self.settings, self.heartbeats.take());
         let mut probe = Probe::start(&self.settings, self.tables.sights());
@@ -502,7 +518,7 @@ impl<'a, S: Services> Course<'a, S> {
                 biased;
                 () = told_to_stop(&mut self.stop) => break,
                 fault = status.broken() => return Err(fault),
-                fault = watch.changed() => return Err(fault),
+                fault = watch.changed() => return Err(publishing.told(fault).await),
                 () = publishing.chunks_call() => {}
                 () = heart.beat() => {
                     publishing.now_micros = clock_micros();

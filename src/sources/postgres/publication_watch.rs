@@ -36,11 +36,7 @@ pub(super) struct PublicationWatch {
 
 impl PublicationWatch {
     /// Begins with a publication that was found in order.
-    pub(super) fn start(
-        settings: Arc<Settings>,
-        seen: Seen,
-        labels: WatchedLabels,
-    ) -> Self {
+    pub(super) fn start(settings: Arc<Settings>, seen: Seen, labels: WatchedLabels) -> Self {
         let look = Look { settings, seen, labels, connection: None };
         Self { join: tokio::spawn(look.run()) }
     }

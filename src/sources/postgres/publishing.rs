@@ -285,6 +285,17 @@ impl<'a, S: Services> Publishing<'a, S> {
         self.stage.store(Some(self.record(self.inside))).await
     }
 
+    /// What is wrong with the publication is told: how it was altered until the task is started again
+    /// is not told once more. In the middle of a transaction nothing can be stored. Answers what the
+    /// stream ends by.
+    pub(super) async fn told(&mut self, fault: Fault) -> Fault {
+        if self.mode != Mode::Between {
+            return fault;
+        }
+        self.offset.publication_stamp = 0;
+        Box::pin(self.commit_here()).await.err().unwrap_or(fault)
+    }
+
     async fn commit_here(&mut self) -> Result<(), Fault> {
         let here = self.record(self.inside);
         self.stage.commit(here.clone(), here, None).await?;

@@ -61,9 +61,9 @@ use tokio::time::Instant;
 
 pub(super) use self::orders::OLDEST;
 pub use self::orders::plan;
-pub use self::work::pending;
 use self::placement::{Doubt, Placement, Step};
 use self::reader::{Choice, Chunk, Reader, Wanted};
+pub use self::work::pending;
 pub(super) use self::work::{Aim, STATE_KEY, TableWork, Work};
 use super::Settings;
 use super::catalogue::TableFacts;

@@ -343,7 +343,8 @@ mod tests {
         let state = work.state().unwrap();
         assert_eq!(Work::find(std::slice::from_ref(&state)).unwrap(), work);
         let shown = pending(std::slice::from_ref(&state)).unwrap().expect("it is to be read");
-        let shown: Vec<_> = shown.tables.iter().map(|one| (one.table.as_str(), one.state)).collect();
+        let shown: Vec<_> =
+            shown.tables.iter().map(|one| (one.table.as_str(), one.state)).collect();
         assert_eq!(shown, [("public.u", "waiting"), ("public.t", "waiting")]);
         assert_eq!(pending(&[]).unwrap(), None);
         let text = String::from_utf8(state.value.unwrap()).unwrap();

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Predicate, Scope};
 use super::sql_type::SqlType;
+use super::{Predicate, Scope};
 use crate::sources::postgres::catalogue::TableFacts;
 use crate::sources::postgres::connection::literal;
 use crate::sources::postgres::relations::{RelationColumn, RelationDescriptor};
@@ -81,9 +81,8 @@ impl Applied {
     ) -> Option<(String, String)> {
         let mixes_chars = self.columns.iter().any(|one| one.type_oid == CHAR);
         let told = |before: &AppliedColumn, what| Some((before.name.clone(), what));
-        let of_version = |before: &AppliedColumn| {
-            told(before, before.retyped(descriptor, types, mixes_chars)?)
-        };
+        let of_version =
+            |before: &AppliedColumn| told(before, before.retyped(descriptor, types, mixes_chars)?);
         let of_now = |before: &AppliedColumn| {
             told(before, before.replaced(descriptor, facts, (labels, types))?)
         };
@@ -93,7 +92,9 @@ impl Applied {
     }
 
     /// The labels that it depends on.
-    pub(in crate::sources::postgres) fn labels(&self) -> impl Iterator<Item = (&str, &(u32, String))> {
+    pub(in crate::sources::postgres) fn labels(
+        &self,
+    ) -> impl Iterator<Item = (&str, &(u32, String))> {
         let columns = self.columns.iter();
         columns.flat_map(|one| one.labels.iter().map(|label| (one.name.as_str(), label)))
     }
@@ -209,9 +210,7 @@ fn keeps_meaning(was: (u32, i32), now: (u32, i32), mixes_chars: bool) -> bool {
         (NUMERIC, NUMERIC) => {
             let (before, after) = (digits(was.1), digits(now.1));
             now.1 < 0
-                || (was.1 >= 0
-                    && after.1 >= before.1
-                    && after.0 - after.1 >= before.0 - before.1)
+                || (was.1 >= 0 && after.1 >= before.1 && after.0 - after.1 >= before.0 - before.1)
         }
         (TIME, TIME) | (TIMESTAMP, TIMESTAMP) | (TIMESTAMPTZ, TIMESTAMPTZ) | (TIMETZ, TIMETZ) => {
             is_wider(was.1, now.1)
@@ -307,7 +306,10 @@ mod tests {
         assert_eq!(told(&[("b", TEXT, -1), ("a", INT4, -1)]), None);
         assert_eq!(told(&[("a", INT8, -1)]), None);
         let (column, what) = told(&[("a", VARCHAR, 7)]).expect("another type");
-        assert_eq!((column.as_str(), what.as_str()), ("a", "it was of the type int4, and is of varchar(3)"));
+        assert_eq!(
+            (column.as_str(), what.as_str()),
+            ("a", "it was of the type int4, and is of varchar(3)")
+        );
         assert!(told(&[("b", INT4, -1)]).is_some(), "gone");
         let text = descriptor(&[("a", TEXT, -1)]);
         let old = applied(&[]).redefined((&text, 1), None, &Labels::new(), &types);

@@ -157,26 +157,28 @@ pub(in crate::sources::postgres) fn stopped(stop: Stop, version: &TableVersion) 
     let name = |index: usize| {
         version.columns.get(index).map_or_else(String::new, |column| column.name.clone())
     };
-    let fault = match &stop {
+    let is_unsent = matches!(stop, Stop::Before(_) | Stop::After(_));
+    let fault = match stop {
         Stop::Before(column) => Code::FilterBeforeImage
             .fault("the row before the change lacks a column by which it is filtered")
-            .at_column(name(*column)),
+            .at_column(name(column)),
         Stop::After(column) => Code::FilterAfterImage
             .fault("the row after the change lacks a column by which it is filtered")
-            .at_column(name(*column)),
+            .at_column(name(column)),
         Stop::NoImage => Code::ImageInconsistent.fault("a change came without its row"),
-        Stop::Cell(error) => error.error.clone().into_fault().at_column(name(error.column)),
+        Stop::Cell(error) => error.error.into_fault().at_column(name(error.column)),
     };
     let table = version.table.to_string();
-    let fault = match stop {
-        Stop::Before(_) | Stop::After(_) => fault.hint(format!(
+    let fault = if is_unsent {
+        fault.hint(format!(
             "What is in the log stays as it was written: ALTER TABLE … REPLICA IDENTITY FULL (on {table} \
              and each of its partitions) helps changes from now on. To pass this one: stop, remove \
              row.filter.{table}, PUT /connectors/{{name}}/row-filters {{\"mode\": \"resnapshot\"}}, \
              resume; when that is through, put the filter back the same way. Or delete the \
              connector's offsets and snapshot anew."
-        )),
-        Stop::NoImage | Stop::Cell(_) => fault,
+        ))
+    } else {
+        fault
     };
     fault.at_table(table)
 }

@@ -203,7 +203,8 @@ fn enum_refusal(text: &str) -> Option<String> {
     let mut version = version(&types);
     let resolved = resolve(MOOD, -1, None, &types, None);
     let column = version.columns.first_mut()?;
-    (column.name, column.native, column.parser) = ("e".to_owned(), resolved.native, resolved.parser);
+    (column.name, column.native, column.parser) =
+        ("e".to_owned(), resolved.native, resolved.parser);
     let scope = Scope { version: &version, facts: None, types: &types };
     let refused = compile_text(text, &scope).err()?;
     Some(format!("{}, at {}", refused.why, refused.at))
@@ -211,12 +212,21 @@ fn enum_refusal(text: &str) -> Option<String> {
 
 #[test]
 fn enums_are_compared_for_equality_only() {
-    for equal in ["e = 'ok'", "e <> 'ok'", "e IN ('ok', 'sad')", "e IS DISTINCT FROM 'ok'", "e IS NULL"] {
+    for equal in
+        ["e = 'ok'", "e <> 'ok'", "e IN ('ok', 'sad')", "e IS DISTINCT FROM 'ok'", "e IS NULL"]
+    {
         assert_eq!(enum_refusal(equal), None, "{equal}");
     }
-    for order in ["e > 'ok'", "e < 'ok'", "e >= 'ok'", "e <= 'ok'", "'ok' < e", "e < e",
-        "e BETWEEN 'ok' AND 'sad'", "e NOT BETWEEN 'ok' AND 'sad'"]
-    {
+    for order in [
+        "e > 'ok'",
+        "e < 'ok'",
+        "e >= 'ok'",
+        "e <= 'ok'",
+        "'ok' < e",
+        "e < e",
+        "e BETWEEN 'ok' AND 'sad'",
+        "e NOT BETWEEN 'ok' AND 'sad'",
+    ] {
         let why = enum_refusal(order).expect(order);
         assert!(why.contains("only equality is evaluated, at line 1, column"), "{order}: {why}");
     }
@@ -280,8 +290,7 @@ fn a_shared_version_is_not_changed() {
     let facts = facts();
     let scope = Scope { version: &version, facts: Some(&facts), types: &types };
     let described = facts.descriptor(false);
-    let bound =
-        BoundFilter::bind("i4 = 1", &scope, (&described, &Labels::new())).expect("bound");
+    let bound = BoundFilter::bind("i4 = 1", &scope, (&described, &Labels::new())).expect("bound");
     assert_eq!(bound.sql, r#"("i4" = (1))"#);
 }
 

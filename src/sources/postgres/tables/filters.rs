@@ -203,8 +203,7 @@ pub(super) fn changed_filters<'a>(
             is_captured,
         })
     };
-    let mut found: Vec<_> =
-        histories.filter_map(changed).filter(|one| one.is_captured).collect();
+    let mut found: Vec<_> = histories.filter_map(changed).filter(|one| one.is_captured).collect();
     found.sort_by(|one, other| one.table.cmp(&other.table));
     found
 }
@@ -212,7 +211,10 @@ pub(super) fn changed_filters<'a>(
 /// What `PUT /connectors/{name}/row-filters` applies: filters that changed; if there are none, all
 /// of them, whose columns may have. Without a catalogue: a key that names no table so far and says
 /// what that of a table said which has none any more is taken for the table's new name.
-fn to_be_applied<'a>(settings: &'a Settings, histories: &'a [TableHistory]) -> Vec<ChangedFilter<'a>> {
+fn to_be_applied<'a>(
+    settings: &'a Settings,
+    histories: &'a [TableHistory],
+) -> Vec<ChangedFilter<'a>> {
     let is_known = |table: &str| {
         let newest = histories.iter().filter_map(TableHistory::newest);
         newest.map(|one| one.descriptor.qualified_name()).any(|name| name == table)

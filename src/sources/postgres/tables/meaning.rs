@@ -14,8 +14,8 @@ use super::super::row_filter::{Applied, enum_of};
 use super::super::state::TableHistory;
 use super::filters::changed_filters;
 use super::{
-    Code, Entry, Fault, RelationDescriptor, RelationId, Services, Stage, TableFacts, TableId, Tables,
-    build, type_oids,
+    Code, Entry, Fault, RelationDescriptor, RelationId, Services, Stage, TableFacts, TableId,
+    Tables, build, type_oids,
 };
 use crate::sources::postgres::catalogue::{Generated, fetch_names};
 use crate::sources::postgres::connection::literal;
@@ -179,10 +179,7 @@ impl Tables {
     ///
     /// # Errors
     /// `FILTER-CHANGED`: the table had one, and comes under a name that has not.
-    pub(super) fn filter_of(
-        &self,
-        descriptor: &RelationDescriptor,
-    ) -> Result<Option<&str>, Fault> {
+    pub(super) fn filter_of(&self, descriptor: &RelationDescriptor) -> Result<Option<&str>, Fault> {
         let RelationDescriptor { oid, namespace, name, .. } = descriptor;
         let configured = self.settings.row_filters.of(namespace, name);
         let Some(history) = self.histories.get(&oid.0) else { return Ok(configured) };
@@ -220,9 +217,7 @@ impl Tables {
         let latest = self.latest.get(&oid);
         match applied.redefined((descriptor, epoch), latest, &self.labels, &self.types) {
             None => Ok(()),
-            Some((column, what)) => {
-                Err(redefined(&descriptor.qualified_name(), &column, &what))
-            }
+            Some((column, what)) => Err(redefined(&descriptor.qualified_name(), &column, &what)),
         }
     }
 
@@ -338,7 +333,8 @@ impl Tables {
         match &entry.filter {
             None => (history.filter, history.applied) = (None, None),
             Some(Ok(filter)) => {
-                history.filter = self.filter_of(&entry.descriptor).ok().flatten().map(str::to_owned);
+                history.filter =
+                    self.filter_of(&entry.descriptor).ok().flatten().map(str::to_owned);
                 history.applied = Some(filter.bound.applied.clone());
             }
             Some(Err(_)) => history.filter = history.filter.take().or_else(configured),
@@ -407,14 +403,13 @@ impl Tables {
             return None;
         }
         let facts = before.facts.as_ref()?;
-        let is_described =
-            |name: &str| descriptor.columns.iter().any(|column| column.name == name);
+        let is_described = |name: &str| descriptor.columns.iter().any(|column| column.name == name);
         let hidden = columns.iter().find(|column| {
             let known = facts.column(&column.name).map(|known| known.attnum);
             !is_described(&column.name)
-                && now.column(&column.name).is_some_and(|now| {
-                    now.generated == Generated::No && known == Some(now.attnum)
-                })
+                && now
+                    .column(&column.name)
+                    .is_some_and(|now| now.generated == Generated::No && known == Some(now.attnum))
         });
         hidden.map(|column| column.name.clone())
     }
