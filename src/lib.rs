@@ -10,6 +10,9 @@
 //!
 //! `ARCHITECTURE.md` has the map and the rules; `tests/it/house.rs` holds them.
 
+// A task is one future, and whether it may go to another thread is asked of all its parts.
+#![recursion_limit = "256"]
+
 pub mod cli;
 pub mod rest;
 pub mod herder;

@@ -510,9 +510,7 @@ impl<'a, S: Services> Course<'a, S> {
         let mut publishing = Publishing::resume(self.stage, &mut self.tables, offset, end);
         publishing.messages = Messages::new(self.settings.messages.clone());
         publishing.chunks = Some(Box::new(chunks));
-        if let Some(end) = self.resumed_at {
-            publishing.fields.commit(end);
-        }
+        self.resumed_at.iter().for_each(|end| publishing.fields.commit(*end));
         loop {
             tokio::select! {
                 biased;
