@@ -102,6 +102,22 @@ pub fn best_facts(
     then.cloned().or(now)
 }
 
+/// What the catalogue says now, but for columns that could be NULL in the version before and may
+/// not be any more: nobody knows from which row on, and whoever reads the earlier records by the new
+/// schema needs the field optional (a registry refuses it otherwise under BACKWARD).
+pub fn still_optional(
+    now: Option<TableFacts>,
+    remembered: Option<&TableFacts>,
+) -> Option<TableFacts> {
+    let mut now = now?;
+    let Some(then) = remembered else { return Some(now) };
+    for column in &mut now.columns {
+        let was_optional = then.column(&column.name).is_some_and(|then| !then.not_null);
+        column.not_null &= !was_optional;
+    }
+    Some(now)
+}
+
 /// Whether a table's primary key consists of columns that the stream describes so. A table
 /// without one is known to have none.
 fn knows_key(descriptor: &RelationDescriptor, facts: &TableFacts) -> bool {
@@ -314,6 +330,25 @@ mod tests {
         check_key((ReplicaIdentity::Full, [true; 4]), Some(&facts), &[], &BeforeImage::Full);
         facts.primary_key = key_facts(&["gone"]);
         check_key((ReplicaIdentity::Full, [true; 4]), Some(&facts), &[], &BeforeImage::Full);
+    }
+
+    #[test]
+    fn what_could_be_null_stays_optional() {
+        let mut then = facts();
+        then.columns[2].not_null = false;
+        then.columns.truncate(3);
+        let mut now = facts();
+        now.columns.iter_mut().for_each(|column| column.not_null = true);
+        let not_null = |facts: Option<TableFacts>| {
+            let columns = facts.expect("known").columns;
+            columns.iter().map(|column| column.not_null).collect::<Vec<_>>()
+        };
+        // the last column is new
+        let expect: Vec<_> =
+            then.columns.iter().map(|column| column.not_null).chain([true]).collect();
+        assert_eq!(not_null(still_optional(Some(now.clone()), Some(&then))), expect);
+        assert_eq!(not_null(still_optional(Some(now), None)), [true; 4]);
+        assert_eq!(still_optional(None, Some(&then)), None);
     }
 
     #[test]

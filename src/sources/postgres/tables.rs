@@ -30,7 +30,7 @@ use super::reselect::{Reread, question};
 use super::row_filter::{BoundFilter, Labels, Scope, compile};
 pub(super) use super::state::Place;
 use super::state::{KnownVersion, PushedDown, TableHistory};
-use super::table_version::{ResolvedTable, best_facts, build};
+use super::table_version::{ResolvedTable, best_facts, build, still_optional};
 use super::values::{LabelCheck, TypeCatalogue, WireType};
 use super::wire::{Lsn, RelationId, ReplicaIdentity};
 use super::{Settings, ToastMode};
@@ -230,6 +230,8 @@ impl Tables {
                 let now = self.fetch_facts(descriptor.oid.0).await?;
                 self.refuse_column_list(descriptor, now.as_ref()).await?;
                 let before = self.last_of(descriptor).and_then(|last| last.facts.as_ref());
+                // a note would have said when a column was forbidden to be NULL
+                let now = if self.ddl.is_none() { still_optional(now, before) } else { now };
                 (self.next_epoch(descriptor), best_facts(descriptor, now, before))
             }
         };
