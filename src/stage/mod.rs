@@ -125,6 +125,8 @@ pub struct Stage<S> {
     control: Control,
     open: OpenTransaction,
     counts: OpenCounts,
+    /// See [`Stage::written_records`].
+    written: u64,
     /// Which table each topic is named after.
     owners: HashMap<String, TableId>,
     /// What is told of the open transaction.
@@ -181,6 +183,7 @@ impl<S: Services> Stage<S> {
             control: Control::default(),
             open: OpenTransaction::Staged,
             counts: OpenCounts::default(),
+            written: 0,
             owners: HashMap::new(),
             ledger,
             parting: None,
@@ -483,12 +486,15 @@ impl<S: Services> Stage<S> {
                 return Err(key.into_iter().fold(fault, Fault::at_key));
             }
         }
+        if unrouted.is_none() {
+            self.written += (self.batch.records().len() - before.records()) as u64;
+        }
         Ok(unrouted)
     }
 
-    /// How many records wait in the stage.
-    pub fn staged_records(&self) -> usize {
-        self.batch.records().len()
+    /// How many records of changes were staged so far, whatever became of them.
+    pub const fn written_records(&self) -> u64 {
+        self.written
     }
 
     /// Whether the open transaction has outgrown the stage, so that [`Stage::spill`] is due.

@@ -186,6 +186,7 @@ async fn complete_transactions_travel_together_with_the_last_ones_end() {
     bench.insert("4", "open").await.unwrap();
     bench.stage.hand_over().await.unwrap();
     assert_eq!(bench.staged(), [r#"complete {"id":1},{"id":2},{"id":3} @two"#]);
+    assert_eq!(bench.stage.written_records(), 4, "whether they still wait or not");
     bench.commit("three").await;
     bench.stage.hand_over().await.unwrap();
     assert_eq!(bench.staged(), [r#"complete {"id":4} @three"#]);

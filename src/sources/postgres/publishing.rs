@@ -212,9 +212,9 @@ impl<'a, S: Services> Publishing<'a, S> {
     /// It is not on the side of its table's filter that the server says, or cannot be published.
     pub(super) async fn chunk_row(&mut self, change: &RowChange<'_>) -> Result<bool, Fault> {
         self.tables.confirm(change)?;
-        let before = self.stage.staged_records();
+        let before = self.stage.written_records();
         self.write(change, 0, SnapshotMarker::Incremental).await?;
-        let is_published = self.stage.staged_records() > before;
+        let is_published = self.stage.written_records() > before;
         if self.stage.is_full() {
             self.commit_here().await?;
             self.now_micros = clock_micros();
