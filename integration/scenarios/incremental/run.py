@@ -297,6 +297,30 @@ def refilter_to_none(t: Trial) -> None:
     equal(len(t.settled_records("filtered")), len(records), "no row is deleted")
 
 
+def refilter_behind_from_now(t: Trial) -> None:
+    """`from_now` leaves rows of the filter before in the topic, and others out; the next `resnapshot` mends both."""
+    settings = {"table_include_list": PUBLIC + "filtered"}
+    connector = t.worker().create(t.name, t.config(**settings) | {"row.filter.public.filtered": "v <= 100"})
+    t.wait_streaming()
+    t.settle()
+    worker = t.workers[-1]
+    for text, mode in (("v > 50", "from_now"), ("v > 40 AND v <= 150", "resnapshot")):
+        changed = t.config(**settings) | {"row.filter.public.filtered": text}
+        equal(worker.rest("PUT", f"/connectors/{t.name}/config", changed, timeout=90).status, 200, "status of PUT config")
+        connector.wait_failed("TG-E-FILTER-CHANGED")
+        connector.put("stop")
+        answer = worker.rest("PUT", f"/connectors/{t.name}/row-filters", {"mode": mode}, timeout=60)
+        equal((answer.status, answer.body.get("tables")), (200, 1), f"the filter is applied ({answer.message})")
+        connector.put("resume")
+        connector.wait_running()
+        t.wait_streaming()
+    wait_done(t, connector)
+    t.sql("update filtered set note = 'later' where id = 60")
+    records = t.settled_records("filtered")
+    expected = {key: row for key, row in table(t, "filtered", "id").items() if 40 < row["v"] <= 150}
+    equal(merged(records), expected, "rows that a reader holds")
+
+
 def refilter_by_key(t: Trial) -> None:
     """The same where old rows show their key alone (`REPLICA IDENTITY DEFAULT`): filters within the key, keys that change."""
     connector = change_filter(t, "by_key", "a <= 100", "a > 50 AND a <= 150 AND b <> 'k0'")
@@ -371,4 +395,5 @@ def upset(t: Trial) -> None:
 
 
 CASES = {"beside-writers": beside_writers, "killed": killed, "orders": orders, "refilter": refilter, "refilter-to-none": refilter_to_none, "refilter-by-key": refilter_by_key,
+         "refilter-behind-from-now": refilter_behind_from_now,
          "upset": upset}

@@ -57,6 +57,8 @@ pub(super) struct TableHistory {
     pub(super) pushed: Option<PushedDown>,
     /// The id of the change that was told of last as one at which the task stops.
     pub(super) refused: Option<String>,
+    /// The topics hold rows by an earlier filter too: another one was applied from then on only.
+    pub(super) is_mixed: bool,
 }
 
 /// Up to where the publication's row filter decided what comes of a table.
@@ -95,6 +97,8 @@ struct Stored {
     pushed: Option<PushedDown>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_mixed: bool,
 }
 
 const FORMAT: u32 = 1;
@@ -124,6 +128,7 @@ impl TableHistory {
             sight: stored.sight,
             pushed: stored.pushed,
             refused: stored.refused,
+            is_mixed: stored.is_mixed,
         })
     }
 
@@ -142,6 +147,7 @@ impl TableHistory {
             sight: self.sight.clone(),
             pushed: self.pushed,
             refused: self.refused.clone(),
+            is_mixed: self.is_mixed,
         };
         let value = serde_json::to_vec(&stored)
             .map_err(|error| Code::Internal.fault("a table state").caused_by(&error))?;

@@ -154,9 +154,11 @@ pub(super) struct ChangedFilter<'a> {
 }
 
 impl ChangedFilter<'_> {
-    /// The history under the configured filter.
-    pub(super) fn adopted(&self) -> TableHistory {
+    /// The history under the configured filter; `resnapshot`: the topics come to hold its rows.
+    pub(super) fn adopted(&self, resnapshot: bool) -> TableHistory {
         let mut history = self.history.clone();
+        let is_other = self.now != history.filter.as_deref();
+        history.is_mixed = !resnapshot && (history.is_mixed || is_other);
         history.filter = self.now.map(str::to_owned);
         history.applied = None;
         history
@@ -169,8 +171,13 @@ impl ChangedFilter<'_> {
         }
         let RelationDescriptor { namespace, name, .. } = &self.history.newest()?.descriptor;
         let before = match (&self.history.filter, self.now) {
-            // by what its columns meant before it cannot be asked: all rows are told anew
-            (Some(before), Some(now)) if before == now => Some(format!("({now}) IS NOT TRUE")),
+            // by what its columns meant before, or by filters before that, it cannot be asked: all
+            // rows are told anew
+            (Some(before), Some(now)) if before == now || self.history.is_mixed => {
+                Some(format!("({now}) IS NOT TRUE"))
+            }
+            (None, Some(now)) if self.history.is_mixed => Some(format!("({now}) IS NOT TRUE")),
+            (Some(_), None) if self.history.is_mixed => Some("FALSE".to_owned()),
             (before, _) => before.clone(),
         };
         Some(TableWork::new(namespace, name, Aim::Refilter(before)))
@@ -298,8 +305,10 @@ pub fn adopt_filters(
             )
             .at_table(one.table.clone()));
     }
-    let mut remade =
-        changed.iter().map(|one| one.adopted().encode()).collect::<Result<Vec<_>, _>>()?;
+    let mut remade = changed
+        .iter()
+        .map(|one| one.adopted(resnapshot).encode())
+        .collect::<Result<Vec<_>, _>>()?;
     if resnapshot && !changed.is_empty() {
         if settings.row_filters.pushdown == Pushdown::Publication {
             return Err(Code::ConfigUnsupported.fault(

@@ -161,8 +161,8 @@ impl Tables {
             let Some(newest) = history.newest() else { continue };
             let RelationDescriptor { namespace, name, .. } = &newest.descriptor;
             let now = self.settings.row_filters.of(namespace, name).map(str::to_owned);
-            if history.filter != now || history.applied.is_some() {
-                (history.filter, history.applied) = (now, None);
+            if history.filter != now || history.applied.is_some() || history.is_mixed {
+                (history.filter, history.applied, history.is_mixed) = (now, None, false);
                 stage.remember(history.encode()?);
             }
         }
