@@ -36,7 +36,7 @@ class Faults:
             (self._stall, 8), (self._stall_and_kill, 8), (self._delay, 4), (self._half_open, 8),
         ]
         if kills:
-            self._kinds += [(self._kill_postgres, 5), (self._kill_kafka, 3)]
+            self._kinds += [(self._kill_postgres, 6), (self._kill_kafka, 8)]
         self._kinds += [(self._kill_registry, 3)]
 
     @property
