@@ -25,13 +25,16 @@ pub enum ChangeKind {
     MovedIn,
     /// A row changed so that it is not published any more: a delete. Its image after is not shown.
     MovedOut,
+    /// A row is found that is not published, and it is not known whether it was: a delete of its
+    /// key, of which nothing else is shown.
+    FoundOut,
     /// An application wrote a message into the log; no row changed.
     Message,
 }
 
 impl ChangeKind {
     /// All kinds, in the order of their discriminants.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Read,
         Self::Create,
         Self::Update,
@@ -40,6 +43,7 @@ impl ChangeKind {
         Self::Truncate,
         Self::MovedIn,
         Self::MovedOut,
+        Self::FoundOut,
         Self::Message,
     ];
 }

@@ -102,6 +102,7 @@ impl Table {
         let mut kinds = ChangeKind::ALL.map(|_| Vec::new());
         kinds[kind as usize] = records;
         TablePlan {
+            untellable: None,
             version: Arc::new(version),
             kinds,
             events: [1; ChangeKind::ALL.len()],

@@ -12,9 +12,18 @@
 //! | out | out | the same | left out |
 //! | | | truncate, message | published |
 //!
+//! While rows are looked for on which an earlier predicate and this one differ, a row before of which
+//! the earlier is true and this one is not may have been published, or not (`perhaps`):
+//!
+//! | before | after | of a change | becomes |
+//! |---|---|---|---|
+//! | perhaps | – | delete | found out: a delete of the key |
+//! | perhaps | out | update, with or without another key | found out |
+//! | perhaps | in | the same | replaced: a create, behind a delete of the old key if it is another |
+//!
 //! In is TRUE, out is FALSE or UNKNOWN; MISSING, wherever it stands, stops. Knows no types.
-//! **Invariants:** a change becomes a delete only if the row before is known to have been in; no
-//! verdict shows an image that is not known to be in.
+//! **Invariants:** a change becomes a delete only if the row before is known to have been in (or
+//! perhaps in); no verdict shows an image that is not known to be in.
 
 use std::fmt;
 
@@ -33,6 +42,11 @@ pub enum Verdict {
     MovedIn,
     /// It is published as a delete of the row before.
     MovedOut,
+    /// Its row before may have been published: it is published as a delete of the key alone.
+    FoundOut,
+    /// Its row before may have been published, and its row after is in: it is published as a create
+    /// of the row after, and as a delete of the key before if that is another one.
+    Replaced,
 }
 
 impl fmt::Display for Verdict {
@@ -42,6 +56,8 @@ impl fmt::Display for Verdict {
             Self::LeaveOut => "out",
             Self::MovedIn => "moved in",
             Self::MovedOut => "moved out",
+            Self::FoundOut => "found out",
+            Self::Replaced => "replaced",
         })
     }
 }
@@ -59,6 +75,15 @@ pub enum Stop {
     Cell(TestError),
 }
 
+/// On which side of a predicate a row before is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    In,
+    /// Out, and in by an earlier predicate.
+    Perhaps,
+    Out,
+}
+
 /// A predicate over the rows of one table version.
 #[derive(Debug)]
 pub struct Filter {
@@ -67,7 +92,8 @@ pub struct Filter {
     columns: Box<[usize]>,
     /// The columns that an update without an image of the row before has left alone.
     identity: Box<[usize]>,
-    /// What decides whether a row was published before a change, if that is another predicate.
+    /// By what a row may have been published before a change, if it was not by this predicate: true
+    /// of whatever this one is true of.
     earlier: Option<Box<Self>>,
 }
 
@@ -78,7 +104,8 @@ impl Filter {
         Self { program, columns: columns.into(), identity: identity.into(), earlier: None }
     }
 
-    /// Rows count as published before a change if `earlier` is true of them.
+    /// Rows may have been published before a change if `earlier` is true of them, which must be so of
+    /// all of which this predicate is true.
     #[must_use]
     pub fn with_earlier(self, earlier: Self) -> Self {
         Self { earlier: Some(Box::new(earlier)), ..self }
@@ -116,20 +143,25 @@ impl Filter {
             ChangeKind::Truncate
             | ChangeKind::Message
             | ChangeKind::MovedIn
-            | ChangeKind::MovedOut => Ok(Verdict::Publish),
+            | ChangeKind::MovedOut
+            | ChangeKind::FoundOut => Ok(Verdict::Publish),
             ChangeKind::Read | ChangeKind::Create => {
                 Ok(if self.after(row, unsent)? { Verdict::Publish } else { Verdict::LeaveOut })
             }
-            ChangeKind::Delete => {
-                Ok(if self.before(row, unsent)? { Verdict::Publish } else { Verdict::LeaveOut })
-            }
+            ChangeKind::Delete => Ok(match self.before(row, unsent)? {
+                Side::In => Verdict::Publish,
+                Side::Perhaps => Verdict::FoundOut,
+                Side::Out => Verdict::LeaveOut,
+            }),
             ChangeKind::Update | ChangeKind::KeyChange => {
                 let after = self.after(row, unsent)?;
                 Ok(match (self.before(row, unsent)?, after) {
-                    (true, true) => Verdict::Publish,
-                    (true, false) => Verdict::MovedOut,
-                    (false, true) => Verdict::MovedIn,
-                    (false, false) => Verdict::LeaveOut,
+                    (Side::In, true) => Verdict::Publish,
+                    (Side::In, false) => Verdict::MovedOut,
+                    (Side::Perhaps, true) => Verdict::Replaced,
+                    (Side::Perhaps, false) => Verdict::FoundOut,
+                    (Side::Out, true) => Verdict::MovedIn,
+                    (Side::Out, false) => Verdict::LeaveOut,
                 })
             }
         }
@@ -140,10 +172,22 @@ impl Filter {
         self.is_in(&Image::new(*row, cells).misread(unsent), Stop::After)
     }
 
-    fn before(&self, row: &RowImage<'_>, unsent: Truth) -> Result<bool, Stop> {
-        if let Some(earlier) = &self.earlier {
-            return earlier.before(row, unsent);
+    fn before(&self, row: &RowImage<'_>, unsent: Truth) -> Result<Side, Stop> {
+        let Some(earlier) = &self.earlier else {
+            return Ok(if self.was_in(row, unsent)? { Side::In } else { Side::Out });
+        };
+        if !earlier.was_in(row, unsent)? {
+            return Ok(Side::Out);
         }
+        Ok(match self.was_in(row, unsent) {
+            Ok(true) => Side::In,
+            // what the earlier one is sure of needs no value that was not sent
+            Ok(false) | Err(Stop::Before(_)) => Side::Perhaps,
+            Err(stop) => return Err(stop),
+        })
+    }
+
+    fn was_in(&self, row: &RowImage<'_>, unsent: Truth) -> Result<bool, Stop> {
         let image = match (row.before, row.after) {
             (Some(cells), _) => Image::new(*row, cells),
             (None, Some(after)) => Image::unchanged(*row, after, &self.identity),
@@ -241,6 +285,53 @@ mod tests {
         check(Delete, 'n', '-', Ok(LeaveOut));
         check(Delete, '?', '-', Err(Stop::Before(1)));
         check(Truncate, '-', '-', Ok(Publish));
+    }
+
+    /// Column 1 is `t` or NULL.
+    #[derive(Debug)]
+    struct IsNotF;
+
+    impl Test for IsNotF {
+        fn test(&self, image: &Image<'_>) -> Result<Truth, TestError> {
+            Ok(match image.cell(1) {
+                Sight::Unsent => image.unsent(),
+                Sight::Null => Truth::True,
+                Sight::Value(raw) => Truth::of(raw == b"t"),
+            })
+        }
+    }
+
+    #[test]
+    fn what_an_earlier_predicate_let_through_may_have_been_published() {
+        use ChangeKind::{Create, Delete, KeyChange, Update};
+        use Verdict::{FoundOut, LeaveOut, MovedIn, MovedOut, Publish, Replaced};
+        let filter = Filter::new(Node::Test(Box::new(IsT)), vec![1], vec![0])
+            .with_earlier(Filter::new(Node::Test(Box::new(IsNotF)), vec![1], vec![0]));
+        let judged = |kind, before: char, after: char| {
+            let image = |letter| (letter != '-').then(|| [cell('t'), cell(letter)]);
+            let (before, after) = (image(before), image(after));
+            let row = RowImage {
+                bytes: b"tf",
+                before: before.as_ref().map(<[Cell; 2]>::as_slice),
+                after: after.as_ref().map(<[Cell; 2]>::as_slice),
+                reread: &[],
+            };
+            filter.judge(kind, &row)
+        };
+        for kind in [Update, KeyChange] {
+            assert_eq!(judged(kind, 't', 't'), Ok(Publish));
+            assert_eq!(judged(kind, 't', 'n'), Ok(MovedOut));
+            assert_eq!(judged(kind, 'n', 't'), Ok(Replaced));
+            assert_eq!(judged(kind, 'n', 'n'), Ok(FoundOut));
+            assert_eq!(judged(kind, 'n', 'f'), Ok(FoundOut));
+            assert_eq!(judged(kind, 'f', 't'), Ok(MovedIn));
+            assert_eq!(judged(kind, 'f', 'n'), Ok(LeaveOut));
+            assert_eq!(judged(kind, '?', 't'), Err(Stop::Before(1)));
+        }
+        assert_eq!(judged(Delete, 't', '-'), Ok(Publish));
+        assert_eq!(judged(Delete, 'n', '-'), Ok(FoundOut));
+        assert_eq!(judged(Delete, 'f', '-'), Ok(LeaveOut));
+        assert_eq!(judged(Create, '-', 'n'), Ok(LeaveOut));
     }
 
     #[test]

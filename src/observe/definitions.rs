@@ -107,7 +107,7 @@ metrics! {
     /// The worker's own.
     OWN "Tidegate's own"
     BUILD "tidegate_build_info" Gauge, "", ["version", "commit"], "1, with the version in the labels.";
-    CHANGES_TOTAL "tidegate_changes_total" Counter, "", ["connector", "task", "schema", "table", "kind"], "Changes that records were made from: read (by a snapshot), create, update, key_change, delete, truncate, moved_in and moved_out (over the border of a row filter), message (of applications).";
+    CHANGES_TOTAL "tidegate_changes_total" Counter, "", ["connector", "task", "schema", "table", "kind"], "Changes that records were made from: read (by a snapshot), create, update, key_change, delete, truncate, moved_in and moved_out (over the border of a row filter), found_out (a row outside of it whose key is deleted, for nobody knows whether it was published), message (of applications).";
     UNAVAILABLE "tidegate_unavailable_values_total" Counter, "", ["connector", "task", "schema", "table"], "Values of new row images that the source did not send, so that a placeholder stands for them.";
     UNMERGEABLE "tidegate_unmergeable_records_total" Counter, "", ["connector", "task", "schema", "table"], "Records with placeholders that no earlier record of their key resolves (__tidegate.unmergeable): mostly rows whose key changed.";
     FILTERED "tidegate_row_filter_changes_total" Counter, "", ["connector", "task", "schema", "table", "verdict"], "Rows and changes of tables with a row filter, by what it said: in, out (nothing is published), moved_in, moved_out, stopped (it could not be decided, and the task failed).";

@@ -108,8 +108,8 @@ impl TableMetrics {
         let index = match verdict {
             Verdict::Publish => 0,
             Verdict::LeaveOut => 1,
-            Verdict::MovedIn => 2,
-            Verdict::MovedOut => 3,
+            Verdict::MovedIn | Verdict::Replaced => 2,
+            Verdict::MovedOut | Verdict::FoundOut => 3,
         };
         self.count_verdict_at(index);
     }

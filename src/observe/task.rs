@@ -189,12 +189,17 @@ impl TaskMetrics {
             tables.iter().map(|(_, table)| of_table(table)).sum()
         };
         use ChangeKind::{
-            Create, Delete, KeyChange, Message, MovedIn, MovedOut, Read, Truncate, Update,
+            Create, Delete, FoundOut, KeyChange, Message, MovedIn, MovedOut, Read, Truncate, Update,
         };
-        let all = [Create, Update, KeyChange, Delete, Truncate, MovedIn, MovedOut, Message];
+        let all =
+            [Create, Update, KeyChange, Delete, Truncate, MovedIn, MovedOut, FoundOut, Message];
         out.add_count(&m::SEEN, &labels, sum(&all));
         out.add_count(&m::CREATES_SEEN, &labels, sum(&[Create]));
-        out.add_count(&m::UPDATES_SEEN, &labels, sum(&[Update, KeyChange, MovedIn, MovedOut]));
+        out.add_count(
+            &m::UPDATES_SEEN,
+            &labels,
+            sum(&[Update, KeyChange, MovedIn, MovedOut, FoundOut]),
+        );
         out.add_count(&m::DELETES_SEEN, &labels, sum(&[Delete]));
         out.add_count(&m::TRANSACTIONS_SEEN, &labels, self.stage.transaction_changes.count());
         out.add_count(&m::SEEN, &self.labels("snapshot"), sum(&[Read]));
@@ -231,6 +236,7 @@ const fn kind_name(kind: ChangeKind) -> &'static str {
         ChangeKind::Truncate => "truncate",
         ChangeKind::MovedIn => "moved_in",
         ChangeKind::MovedOut => "moved_out",
+        ChangeKind::FoundOut => "found_out",
         ChangeKind::Message => "message",
     }
 }

@@ -48,7 +48,7 @@ pub fn message_plan(settings: &PlanSettings, source: &SourceBlock) -> Result<Tab
     }
     transforms::apply(&settings.transforms, &mut kinds).map_err(|fault| fault.at_table(&topic))?;
     let version = Arc::new(version(&settings.topic_prefix));
-    Ok(TablePlan { version, kinds, events, collection: TOPIC.to_owned() })
+    Ok(TablePlan { version, kinds, events, collection: TOPIC.to_owned(), untellable: None })
 }
 
 /// What stands for the table. Its name is the topic's, for faults.

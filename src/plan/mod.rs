@@ -81,6 +81,9 @@ pub struct TablePlan {
     pub events: [u32; ChangeKind::ALL.len()],
     /// The name of what changed, as a transaction's end counts it.
     pub collection: String,
+    /// Why rows of which it is not known whether they were published cannot be deleted, if they
+    /// cannot: [`ChangeKind::FoundOut`] then has no records.
+    pub untellable: Option<Fault>,
 }
 
 impl TablePlan {

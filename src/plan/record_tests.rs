@@ -81,7 +81,8 @@ fn check_kinds(plan: &TablePlan, expect: [&str; 6]) {
     assert_eq!(rows, expect);
     // without a filter, too: what a former one left out may still have to come
     let [_, create, _, _, delete, _] = expect;
-    assert_eq!(moves, [create, delete], "rows that move are creates and deletes");
+    let found_out = if plan.untellable.is_none() { delete } else { "" };
+    assert_eq!(moves, [create, delete, found_out], "rows that move are creates and deletes");
     assert_eq!(messages, "", "a table has no messages");
 }
 
@@ -91,6 +92,29 @@ fn rows_that_move_are_creates_and_deletes() {
     let kind = |kind: ChangeKind| plan.kinds[kind as usize].iter().map(outline).collect::<Vec<_>>();
     assert_eq!(kind(ChangeKind::MovedIn), ["c(new)"]);
     assert_eq!(kind(ChangeKind::MovedOut), ["d(old)", "tombstone(old)"]);
+    assert_eq!(kind(ChangeKind::FoundOut), ["d(old)", "tombstone(old)"]);
+}
+
+#[test]
+fn a_row_that_may_never_have_been_published_is_deleted_by_its_key_alone() {
+    for image in [BeforeImage::Full, BeforeImage::Key(vec![0]), BeforeImage::None] {
+        let plan = plan(TableVersion { before_image: image, ..item() });
+        let delete = &plan.kinds[ChangeKind::FoundOut as usize][0];
+        let before = field(delete.value.as_ref().unwrap(), "before");
+        let Node::Struct(fields) = &before.node else { panic!("{before:?}") };
+        for (index, shape) in fields.iter().enumerate() {
+            let Node::Column { unsent, .. } = &shape.node else { panic!("{shape:?}") };
+            let is_key = matches!(unsent, Unsent::Refuse(_));
+            assert_eq!(is_key, index == 0, "column {index}: {unsent:?}");
+        }
+    }
+}
+
+#[test]
+fn rows_without_a_key_cannot_be_told_anew() {
+    let fault = plan(without_key(BeforeImage::Full)).untellable.unwrap();
+    assert_eq!(fault.code(), Code::FilterChanged);
+    assert!(plan(item()).untellable.is_none());
 }
 
 #[test]

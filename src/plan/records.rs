@@ -8,6 +8,7 @@
 //! | delete | `d`, tombstone |
 //! | moved in | `c`, its whole row sent |
 //! | moved out | `d`, tombstone |
+//! | found out | `d`, tombstone, the key alone sent |
 //! | truncate | `t` with a null key |
 //!
 //! Knows no database. **Invariants:** a record has a null key only if the table has none (or it is
@@ -35,6 +36,13 @@ const IDENTITY: &str = "the identity of the row before the change";
 const FULL_IMAGE: &str = "a full image of the row before the change";
 const NO_ROOM: &str = "a column whose type has no value left to mark it with";
 const MOVED: &str = "a create of a row that came into the filter";
+
+/// Why the rows of a table cannot be told anew, and what can be done instead.
+const NO_KEY: &str = "the records of the table have no key: what may have been published of rows \
+                      that the filter leaves out cannot be deleted, and what was published would \
+                      be there twice";
+const ANEW: &str = "Apply the filter with the mode from_now; where the topics must hold exactly its \
+                    rows, delete the connector's offsets and begin anew, with new topics.";
 
 /// Compiles a table version.
 pub(super) fn compile(
@@ -66,9 +74,11 @@ pub(super) fn compile(
     };
     let mut kinds = ChangeKind::ALL.map(|kind| compiler.records(kind));
     let events = kinds.each_ref().map(|records| count_events(records));
-    transforms::apply(&settings.transforms, &mut kinds)?;
+    let unfit = transforms::apply(&settings.transforms, &mut kinds)?;
+    let no_key = key.is_none().then(|| Code::FilterChanged.fault(NO_KEY).hint(ANEW));
+    let untellable = no_key.or(unfit.map(|fault| fault.hint(ANEW)));
     let collection = version.table.to_string();
-    Ok(TablePlan { kinds, version, events, collection })
+    Ok(TablePlan { kinds, version, events, collection, untellable })
 }
 
 /// How many of a change's records are events of its transaction: all but tombstones.
@@ -130,7 +140,9 @@ impl Compiler<'_> {
             // By the letter that a reader sees.
             ChangeKind::Create | ChangeKind::MovedIn => Some(Operation::Create),
             ChangeKind::Update | ChangeKind::KeyChange => Some(Operation::Update),
-            ChangeKind::Delete | ChangeKind::MovedOut => Some(Operation::Delete),
+            ChangeKind::Delete | ChangeKind::MovedOut | ChangeKind::FoundOut => {
+                Some(Operation::Delete)
+            }
             ChangeKind::Truncate => Some(Operation::Truncate),
             // A table has none; they have a plan of their own.
             ChangeKind::Message => return Vec::new(),
@@ -141,11 +153,8 @@ impl Compiler<'_> {
         match kind {
             // Compiled without a filter, too: rows that a former one left out still have to come.
             ChangeKind::MovedIn => vec![self.moved_in()],
-            ChangeKind::MovedOut => self
-                .delete(None)
-                .into_iter()
-                .map(|record| self.headers.scoped(record, MOVED_OUT))
-                .collect(),
+            ChangeKind::MovedOut => self.scoped_out(self.delete(None)),
+            ChangeKind::FoundOut => self.found_out(),
             ChangeKind::Read => vec![self.read()],
             ChangeKind::Create => vec![self.create(None)],
             ChangeKind::Update => vec![self.update()],
@@ -231,11 +240,37 @@ impl Compiler<'_> {
 
     /// A delete and its tombstone.
     fn delete(&self, new_key: Option<(&str, Shape)>) -> Vec<RecordShape> {
-        let unknown = Unknown { columns: self.unknown_before(), ..Unknown::default() };
+        self.delete_showing(self.before(), self.unknown_before(), new_key)
+    }
+
+    /// A delete by the key of a row that may never have been published.
+    fn found_out(&self) -> Vec<RecordShape> {
+        if self.key.is_none() {
+            return Vec::new();
+        }
+        let is_key = |index: usize| self.version.key.contains(&index);
+        let before = self.copies(&self.envelope.before, Leaf::Before, |index, column| {
+            if is_key(index) { Unsent::Refuse(IDENTITY) } else { self.unsent_before(column) }
+        });
+        let unknown = self.named(Leaf::Before, |index, _| !is_key(index));
+        self.scoped_out(self.delete_showing(before, unknown, None))
+    }
+
+    fn scoped_out(&self, records: Vec<RecordShape>) -> Vec<RecordShape> {
+        records.into_iter().map(|record| self.headers.scoped(record, MOVED_OUT)).collect()
+    }
+
+    fn delete_showing(
+        &self,
+        before: Vec<Shape>,
+        columns: Vec<(Leaf, String)>,
+        new_key: Option<(&str, Shape)>,
+    ) -> Vec<RecordShape> {
+        let unknown = Unknown { columns, ..Unknown::default() };
         let delete = RecordShape {
             topic: self.topic(),
             key: self.key_shape(Leaf::Before),
-            value: Some(self.envelope.shape("d", Some(self.before()), None, self.block(0))),
+            value: Some(self.envelope.shape("d", Some(before), None, self.block(0))),
             headers: self.headers.of(new_key.clone(), &unknown),
             guard: Guard::Always,
         };
@@ -291,12 +326,17 @@ impl Compiler<'_> {
             if self.is_identity(index) {
                 return Unsent::Refuse(IDENTITY);
             }
-            match (self.settings.before_unsent, &column.filling) {
-                (BeforeUnsent::Fill, Some(filling)) => Unsent::Stamp(filling.clone()),
-                (BeforeUnsent::Fill, None) if !column.schema.optional => Unsent::Refuse(NO_ROOM),
-                (BeforeUnsent::Null | BeforeUnsent::Fill, _) => Unsent::Null,
-            }
+            self.unsent_before(column)
         })
+    }
+
+    /// What becomes of a value of the row before that was not sent.
+    fn unsent_before(&self, column: &PublishedColumn) -> Unsent {
+        match (self.settings.before_unsent, &column.filling) {
+            (BeforeUnsent::Fill, Some(filling)) => Unsent::Stamp(filling.clone()),
+            (BeforeUnsent::Fill, None) if !column.schema.optional => Unsent::Refuse(NO_ROOM),
+            (BeforeUnsent::Null | BeforeUnsent::Fill, _) => Unsent::Null,
+        }
     }
 
     /// The columns that values hold, with their indexes.

@@ -103,6 +103,7 @@ impl SourceSettings {
 
     /// The states of those tables, remade, whose row filter is another one than the configured.
     /// With `resnapshot` there is one more, if there is any: what is to be read beside the stream.
+    /// `retellable` is asked of tables whose rows would be told anew.
     ///
     /// # Errors
     /// A state cannot be understood, or the filters cannot be applied so.
@@ -110,9 +111,12 @@ impl SourceSettings {
         &self,
         states: &[TableState],
         resnapshot: bool,
+        retellable: &dyn Fn(TableVersion) -> Result<(), Fault>,
     ) -> Result<Vec<TableState>, Fault> {
         match self {
-            Self::Postgres(settings) => postgres::adopt_filters(settings, states, resnapshot),
+            Self::Postgres(settings) => {
+                postgres::adopt_filters(settings, states, resnapshot, retellable)
+            }
         }
     }
 

@@ -68,6 +68,8 @@ pub struct OpenTable {
     unmergeable: [Box<[usize]>; ChangeKind::ALL.len()],
     /// How its changes count in transactions.
     membership: Membership,
+    /// Why its rows cannot be told anew, if they cannot.
+    untellable: Option<Fault>,
     /// What is needed to learn topics that depend on rows; `None`: there are none.
     routes: Option<Box<Routes>>,
 }
@@ -79,6 +81,14 @@ impl OpenTable {
         let columns = self.unmergeable.get(kind as usize).into_iter().flatten().copied();
         let after = row.after.unwrap_or_default();
         columns.filter(|column| after.get(*column) == Some(&Cell::Unavailable))
+    }
+
+    /// Whether its rows can be told anew under another filter: those that are out by their keys.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check_retelling(&self) -> Result<(), Fault> {
+        self.untellable.clone().map_or(Ok(()), |fault| Err(fault.at_table(self.writer.table())))
     }
 
     /// Counts a record that cannot be merged with an earlier one; the table's first is told.
@@ -259,8 +269,9 @@ impl<S: Services> Stage<S> {
         let unmergeable = ChangeKind::ALL.map(|kind| plan.unmergeable(kind).into_boxed_slice());
         let has_routes = places.contains(&None);
         let membership = self.ledger.member(&plan);
+        let untellable = plan.untellable.clone();
         let routes = has_routes.then(|| Box::new(Routes { plan, opening }));
-        Ok(OpenTable { writer, metrics, unmergeable, membership, routes })
+        Ok(OpenTable { writer, metrics, unmergeable, membership, untellable, routes })
     }
 
     /// Lets the topic and the schemas of a plan be asked for together.

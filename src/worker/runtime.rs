@@ -21,6 +21,7 @@ use crate::error::{Code, Fault};
 use crate::kafka::offsets;
 use crate::kafka::{ClientKind, ClientProperties, Topics, WrittenTopics, cluster_id};
 use crate::observe::{ChunkProgress, Observer, TaskIdentity};
+use crate::plan::TablePlan;
 use crate::sources::{SnapshotRequest, SnapshotTable};
 
 /// A future that a [`Runtime`] gives back.
@@ -286,8 +287,15 @@ impl Runtime for Worker {
         resnapshot: bool,
     ) -> BoxFuture<'a, Result<usize, Fault>> {
         Box::pin(async move {
-            let TypedConnector { kafka, source, .. } = self.parse(config)?;
-            let rewrite = move |states: &[_]| source.adopt_filters(states, resnapshot);
+            let TypedConnector { kafka, source, plan, .. } = self.parse(config)?;
+            let rewrite = move |states: &[_]| {
+                let block = source.block(&plan.topic_prefix);
+                source.adopt_filters(states, resnapshot, &|version| {
+                    let table = version.table.to_string();
+                    let plan = TablePlan::compile(Arc::new(version), &plan, &block)?;
+                    plan.untellable.map_or(Ok(()), |fault| Err(fault.at_table(table)))
+                })
+            };
             let states = offsets::restate(&kafka, rewrite).await?;
             // what is to be read is one of them
             Ok(states.saturating_sub(usize::from(resnapshot)))

@@ -126,6 +126,7 @@ impl Scribe<'_> {
             ChangeKind::Truncate => "truncate",
             ChangeKind::MovedIn => "moved in",
             ChangeKind::MovedOut => "moved out",
+            ChangeKind::FoundOut => "found out",
             ChangeKind::Message => "message",
         };
         let image = |cells| image(change.row, cells);

@@ -303,22 +303,101 @@ def refilter_behind_from_now(t: Trial) -> None:
     connector = t.worker().create(t.name, t.config(**settings) | {"row.filter.public.filtered": "v <= 100"})
     t.wait_streaming()
     t.settle()
-    worker = t.workers[-1]
     for text, mode in (("v > 50", "from_now"), ("v > 40 AND v <= 150", "resnapshot")):
-        changed = t.config(**settings) | {"row.filter.public.filtered": text}
-        equal(worker.rest("PUT", f"/connectors/{t.name}/config", changed, timeout=90).status, 200, "status of PUT config")
-        connector.wait_failed("TG-E-FILTER-CHANGED")
-        connector.put("stop")
-        answer = worker.rest("PUT", f"/connectors/{t.name}/row-filters", {"mode": mode}, timeout=60)
-        equal((answer.status, answer.body.get("tables")), (200, 1), f"the filter is applied ({answer.message})")
-        connector.put("resume")
-        connector.wait_running()
+        change_text(t, connector, settings, text, mode)
         t.wait_streaming()
     wait_done(t, connector)
     t.sql("update filtered set note = 'later' where id = 60")
     records = t.settled_records("filtered")
     expected = {key: row for key, row in table(t, "filtered", "id").items() if 40 < row["v"] <= 150}
     equal(merged(records), expected, "rows that a reader holds")
+
+
+def refilter_hides(t: Trial) -> None:
+    """Rows that are out may have been published or not; told anew, they are deleted by their keys, and nothing else of them is
+    shown: not by the look at the table, and not by what becomes of them meanwhile."""
+    settings = {"table_include_list": PUBLIC + "filtered", "incremental_snapshot_chunk_size": "5"}
+    connector = t.worker().create(t.name, t.config(**settings) | {"row.filter.public.filtered": "v <= 100"})
+    t.wait_streaming()
+    t.settle()
+    change_text(t, connector, settings, "v > 50 AND v <= 150", "from_now")
+    t.wait_streaming()
+    is_out = "(v > 50 and v <= 150) is not true"
+    t.sql(f"update filtered set note = 'secret' where {is_out}")
+    t.settle()
+    connector.put("stop")
+    apply_filters(t, "resnapshot")
+    # Before any chunk: rows that are gone, and rows that come in under another key.
+    t.sql("delete from filtered where id = 12", "update filtered set id = 1020 where id = 20",
+          "update filtered set id = 1021, v = 60, note = 'open' where id = 21", "update filtered set v = 60, note = 'open' where id = 22")
+
+    hidden_beside_writers(t, connector, 50, 150)
+    # By another text: rows that come to where only the filter before was true are not published, and stay hidden.
+    t.sql("update filtered set note = 'open' where v > 30 and v <= 50")
+    t.settle()
+    changed = t.config(**settings) | {"row.filter.public.filtered": "v > 30 AND v <= 120"}
+    equal(t.workers[-1].rest("PUT", f"/connectors/{t.name}/config", changed, timeout=90).status, 200, "status of PUT config")
+    connector.wait_failed("TG-E-FILTER-CHANGED")
+    connector.put("stop")
+    apply_filters(t, "resnapshot")
+    t.sql("insert into filtered select g, 1000, 'secret' from generate_series(301, 306) g",
+          "update filtered set v = 130, note = note || '!' where id between 301 and 306",
+          "delete from filtered where id = 301", "update filtered set note = note || '?' where id = 302",
+          "update filtered set id = 3303 where id = 303", "update filtered set v = 40, note = 'open' where id = 304",
+          "update filtered set id = 3305, v = 40, note = 'open' where id = 305")
+    hidden_beside_writers(t, connector, 30, 120)
+    # What has no key cannot be deleted by it, and would be there twice.
+    settings["table_include_list"] += "," + PUBLIC + "keyless"
+    answer = t.workers[-1].rest("PUT", f"/connectors/{t.name}/config", t.config(**settings) | {
+        "row.filter.public.filtered": "v > 30 AND v <= 120", "row.filter.public.keyless": "id > 10"}, timeout=90)
+    equal(answer.status, 200, f"status of PUT config ({answer.message})")
+    t.wait_streaming()
+    t.sql("update keyless set n = 1 where id in (5, 15)")
+    t.settle()
+    connector.put("stop")
+    answer = t.workers[-1].rest("PUT", f"/connectors/{t.name}/row-filters", {"mode": "resnapshot"}, timeout=60)
+    check(answer.status == 400 and "no key" in answer.message and "from_now" in answer.message, f"it is refused: {answer}")
+    apply_filters(t, "from_now", 2)
+    connector.put("resume")
+    connector.wait_running()
+    t.sql("update keyless set n = 2 where id in (5, 15)")
+    equal([r.after["n"] for r in t.settled_records("keyless") if r.op == "u"], [1, 2], "it goes on")
+
+
+def hidden_beside_writers(t: Trial, connector: Connector, low: int, high: int) -> None:
+    """The rows between are told anew, beside writers; those that are out are secret."""
+    def write(choose: random.Random) -> str:
+        number, value, other = choose.randrange(1, 201), choose.randrange(0, 200), choose.randrange(1, 10**6)
+        shown = f"v = {value}, note = '{'open' if low < value <= high else 'secret'}'"
+        return choose.choice([f"update filtered set {shown} where id = {number}", f"delete from filtered where id = {number}",
+                              f"update filtered set id = {10**4 + other}, {shown} where id = {number}"])
+
+    with Writers(t, write):
+        connector.put("resume")
+        connector.wait_running()
+        wait_done(t, connector)
+    records = t.settled_records("filtered")
+    expected = {key: row for key, row in table(t, "filtered", "id").items() if low < row["v"] <= high}
+    equal(merged(records), expected, "rows that a reader holds")
+    check("secret" not in json.dumps([[r.before, r.after] for r in records]), "nothing is shown of rows that are out")
+    t.exactly_once(records)
+
+
+def change_text(t: Trial, connector: Connector, settings: dict[str, str], text: str, mode: str) -> None:
+    """Another filter, applied on purpose."""
+    changed = t.config(**settings) | {"row.filter.public.filtered": text}
+    equal(t.workers[-1].rest("PUT", f"/connectors/{t.name}/config", changed, timeout=90).status, 200, "status of PUT config")
+    connector.wait_failed("TG-E-FILTER-CHANGED")
+    connector.put("stop")
+    apply_filters(t, mode)
+    connector.put("resume")
+    connector.wait_running()
+
+
+def apply_filters(t: Trial, mode: str, tables: int = 1) -> None:
+    """The configured filters, while the connector is stopped."""
+    answer = t.workers[-1].rest("PUT", f"/connectors/{t.name}/row-filters", {"mode": mode}, timeout=60)
+    equal((answer.status, answer.body.get("tables")), (200, tables), f"the filter is applied ({answer.message})")
 
 
 def refilter_by_key(t: Trial) -> None:
@@ -395,5 +474,5 @@ def upset(t: Trial) -> None:
 
 
 CASES = {"beside-writers": beside_writers, "killed": killed, "orders": orders, "refilter": refilter, "refilter-to-none": refilter_to_none, "refilter-by-key": refilter_by_key,
-         "refilter-behind-from-now": refilter_behind_from_now,
+         "refilter-behind-from-now": refilter_behind_from_now, "refilter-hides": refilter_hides,
          "upset": upset}

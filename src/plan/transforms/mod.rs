@@ -61,37 +61,48 @@ pub enum Transform {
     Filter,
 }
 
-/// Applies the steps to all records of a plan, in order.
+/// Applies the steps to all records of a plan, in order. Answers why rows cannot be found out, if
+/// they cannot: it is rare that any are, so that this alone refuses no table.
 ///
 /// # Errors
 /// A step does not fit a record; the fault names the step.
 pub(super) fn apply(
     steps: &[Step],
     kinds: &mut [Vec<RecordShape>; ChangeKind::ALL.len()],
-) -> Result<(), Fault> {
+) -> Result<Option<Fault>, Fault> {
+    let mut unfit = None;
     if steps.is_empty() {
-        return Ok(());
+        return Ok(unfit);
     }
-    for records in kinds.iter_mut() {
-        for step in steps {
-            let mut rewritten: Vec<RecordShape> = Vec::with_capacity(records.len());
-            for record in std::mem::take(records) {
-                let made =
-                    step.apply(record, rewritten.last()).map_err(|fault| step.blame(fault))?;
-                rewritten.extend(made);
-            }
-            *records = rewritten;
-        }
-        for record in records {
-            if let Topic::Fixed(topic) = &record.topic {
-                topics::check(topic)
-                    .map_err(|fault| fault.within("transforms").about("transforms").hint(TOPICS))?;
-            }
-            headers::restate(record);
+    for (kind, records) in ChangeKind::ALL.iter().zip(kinds.iter_mut()) {
+        match rewritten(steps, std::mem::take(records)) {
+            Ok(made) => *records = made,
+            Err(fault) if *kind == ChangeKind::FoundOut => unfit = Some(fault),
+            Err(fault) => return Err(fault),
         }
     }
     share_schemas(kinds);
-    Ok(())
+    Ok(unfit)
+}
+
+/// What the steps make of the records of one kind.
+fn rewritten(steps: &[Step], mut records: Vec<RecordShape>) -> Result<Vec<RecordShape>, Fault> {
+    for step in steps {
+        let mut made: Vec<RecordShape> = Vec::with_capacity(records.len());
+        for record in records {
+            let one = step.apply(record, made.last()).map_err(|fault| step.blame(fault))?;
+            made.extend(one);
+        }
+        records = made;
+    }
+    for record in &mut records {
+        if let Topic::Fixed(topic) = &record.topic {
+            topics::check(topic)
+                .map_err(|fault| fault.within("transforms").about("transforms").hint(TOPICS))?;
+        }
+        headers::restate(record);
+    }
+    Ok(records)
 }
 
 /// The topic that a text of a row leads to.

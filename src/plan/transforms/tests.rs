@@ -359,6 +359,18 @@ fn rows_go_where_a_column_says_and_deletes_follow_them() {
 }
 
 #[test]
+fn rows_of_which_only_the_key_is_shown_are_found_out_only_if_that_routes_them() {
+    let full = || TableVersion { before_image: BeforeImage::Full, ..item() };
+    let by = |field| plan(full(), &[routed(DeleteHandling::Tombstone, field)]);
+    let refused = by("doc");
+    assert_eq!(refused.untellable.as_ref().map(Fault::code), Some(Code::SourceReplicaIdentity));
+    assert!(records(&refused, ChangeKind::FoundOut).is_empty());
+    assert!(!records(&refused, ChangeKind::MovedOut).is_empty());
+    let dropped = plan(full(), &[routed(DeleteHandling::Drop, "doc")]);
+    assert!(dropped.untellable.is_none(), "what is dropped needs no topic");
+}
+
+#[test]
 fn a_delete_that_could_not_be_routed_is_refused_before_the_first_row() {
     use Code::{SourceReplicaIdentity, TransformUnfit};
     let by = |field| [routed(DeleteHandling::Tombstone, field)];

@@ -23,6 +23,9 @@ use crate::change::{Cell, ChangeKind, Event, RowImage};
 use crate::error::{Code, Fault};
 use crate::stage::{OffsetRecord, Services, Stage, TableState};
 
+/// No change has more records. What two changes make of one message is numbered so far apart.
+const PARTS: u32 = 3;
+
 /// What is to be done with the transaction that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -206,6 +209,14 @@ impl<'a, S: Services> Publishing<'a, S> {
         self.end
     }
 
+    /// Whether rows of a version can be told anew.
+    ///
+    /// # Errors
+    /// Why not, or registry or broker refuse.
+    pub(super) async fn check_retelling(&mut self, index: usize) -> Result<(), Fault> {
+        self.tables.open(index, self.stage).await?.check_retelling()
+    }
+
     /// A row of a chunk. Says whether anything is published of it: what the connector skips is not.
     ///
     /// # Errors
@@ -213,6 +224,11 @@ impl<'a, S: Services> Publishing<'a, S> {
     pub(super) async fn chunk_row(&mut self, change: &RowChange<'_>) -> Result<bool, Fault> {
         self.tables.confirm(change)?;
         let before = self.stage.written_records();
+        let mut scratch = Vec::new();
+        let change = match change.kind {
+            ChangeKind::FoundOut => &self.tables.by_key(*change, &mut scratch)?,
+            _ => change,
+        };
         self.write(change, 0, SnapshotMarker::Incremental).await?;
         let is_published = self.stage.written_records() > before;
         if self.stage.is_full() {
@@ -376,17 +392,33 @@ impl<'a, S: Services> Publishing<'a, S> {
 
     async fn complete_row(&mut self, change: RowChange<'_>) -> Result<(), Fault> {
         let mut scratch = Vec::new();
-        let Some(change) = self.filter(change, &mut scratch).await? else { return Ok(()) };
+        let changes = self.filter(change, &mut scratch).await?;
         if self.is_published(change.sequence) {
-            return self.count_again(change.index, change.kind).await;
+            for change in changes.iter().flatten() {
+                self.count_again(change.index, change.kind).await?;
+            }
+            return Ok(());
+        }
+        let mut is_any = false;
+        for (nth, change) in (0..).zip(changes).filter_map(|(nth, one)| Some((nth, one?))) {
+            self.write_change(change, nth * PARTS).await?;
+            is_any = true;
+        }
+        if is_any { self.spill_if_full(change.sequence).await } else { Ok(()) }
+    }
+
+    /// A change of the open transaction; `first_part`: the number of its first record among those of
+    /// the message.
+    async fn write_change(&mut self, change: RowChange<'_>, first_part: u32) -> Result<(), Fault> {
+        if change.kind == ChangeKind::FoundOut {
+            self.check_retelling(change.index).await?;
         }
         let reread = match change.kind {
             ChangeKind::KeyChange if self.tables.reselects() => self.reread(&change).await?,
             _ => None,
         };
         let row = reread.as_ref().map_or(change.row, |reread| reread.image(&change.row));
-        self.write(&RowChange { row, ..change }, 0, SnapshotMarker::Streamed).await?;
-        self.spill_if_full(change.sequence).await
+        self.write(&RowChange { row, ..change }, first_part, SnapshotMarker::Streamed).await
     }
 
     /// Reads what the create of a changed key would have markers for.
@@ -399,15 +431,14 @@ impl<'a, S: Services> Publishing<'a, S> {
         self.tables.reselect(change.index, &change.row, columns).await
     }
 
-    /// What a change is for those who see only rows of which the table's filter is true; `None`:
-    /// nothing.
+    /// What a change is for those who see only rows of which the table's filter is true.
     async fn filter<'c>(
         &mut self,
         change: RowChange<'c>,
         scratch: &'c mut Vec<Cell>,
-    ) -> Result<Option<RowChange<'c>>, Fault> {
+    ) -> Result<[Option<RowChange<'c>>; 2], Fault> {
         if !self.tables.is_filtered(change.index) {
-            return Ok(Some(change));
+            return Ok([Some(change), None]);
         }
         // A renamed label would be no label of the predicate's.
         if self.tables.has_unknown_label(change.index, &change.row) {

@@ -32,6 +32,9 @@ impl Incremental {
         let mut published = work.rows;
         let is_refilter = work.aim.is_refilter();
         let clears = work.chunks == 1 && matches!(work.aim, Aim::Rewritten { clears: true, .. });
+        if is_refilter {
+            publishing.check_retelling(index).await?;
+        }
         let position = publishing.begin_chunk();
         if clears {
             publishing.clear((RelationId(facts.oid), index), position).await?;
@@ -190,7 +193,7 @@ const fn kind(row: &ChunkRow<'_>, is_refilter: bool) -> ChangeKind {
     match (is_refilter, row.is_in) {
         (false, _) => ChangeKind::Read,
         (true, true) => ChangeKind::MovedIn,
-        (true, false) => ChangeKind::MovedOut,
+        (true, false) => ChangeKind::FoundOut,
     }
 }
 
@@ -202,7 +205,7 @@ fn change<'a>(
 ) -> RowChange<'a> {
     let read = RowChange::read(table, row.bytes, row.cells, place);
     let (before, after) = match kind {
-        ChangeKind::MovedOut => (Some(row.cells), None),
+        ChangeKind::FoundOut => (Some(row.cells), None),
         _ => (None, Some(row.cells)),
     };
     RowChange { kind, row: RowImage { before, after, ..read.row }, ..read }

@@ -540,6 +540,7 @@ impl Incremental {
                 let all = [sql(filter.as_ref()).await?, sql(table.condition.as_ref()).await?];
                 Choice::Rows(all.into_iter().flatten().collect())
             }
+            Aim::Retell => Choice::Sides(sql(filter.as_ref()).await?),
             Aim::Refilter(before) => Choice::Moved {
                 before: sql(before.as_ref()).await?,
                 now: sql(filter.as_ref()).await?,

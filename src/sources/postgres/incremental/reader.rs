@@ -67,6 +67,8 @@ pub(super) enum Choice {
         /// The filter of now.
         now: Option<String>,
     },
+    /// All of them, with their side of this filter; `None`: everything is in.
+    Sides(Option<String>),
 }
 
 /// The rows of a chunk.
@@ -273,7 +275,7 @@ impl Reader {
         let Some(range) = self.range(wanted).await? else { return Ok(Chunk::default()) };
         let statement = copy_statement(wanted, &range);
         let mut chunk = Chunk { then: range.then, ..Chunk::default() };
-        let has_side = matches!(wanted.choice, Choice::Moved { .. });
+        let has_side = matches!(wanted.choice, Choice::Moved { .. } | Choice::Sides(_));
         let columns = wanted.columns.len() + usize::from(has_side);
         self.connect().await?;
         let Self { connection: Some(connection), rows, .. } = self else { return Ok(chunk) };
@@ -532,18 +534,22 @@ fn copy_statement(wanted: &Wanted, range: &Range) -> String {
     let truth = |filter: &Option<String>| {
         filter.as_ref().map_or_else(|| "TRUE".to_owned(), |sql| format!("(({sql}) IS TRUE)"))
     };
+    let with_side = |now: &Option<String>| {
+        let comma = if columns.is_empty() { "" } else { ", " };
+        format!("{}{comma}{columns}", truth(now))
+    };
     let mut conditions: Vec<String> =
         range.within.iter().map(|within| format!("({within})")).collect();
     let selected = match &wanted.choice {
         Choice::Rows(all) => {
             conditions.extend(all.iter().map(|sql| format!("({sql})")));
-            columns
+            columns.clone()
         }
         Choice::Moved { before, now } => {
             conditions.push(format!("{} <> {}", truth(before), truth(now)));
-            let comma = if columns.is_empty() { "" } else { ", " };
-            format!("{}{comma}{columns}", truth(now))
+            with_side(now)
         }
+        Choice::Sides(now) => with_side(now),
     };
     let filter = if conditions.is_empty() {
         String::new()

@@ -69,6 +69,8 @@ pub(in crate::sources::postgres) enum Aim {
     /// Rows that are on another side of the row filter than they were under this one; `None`: all
     /// rows were published.
     Refilter(Option<String>),
+    /// All its rows, on their side of the row filter: what was published of them is not known.
+    Retell,
     /// Its rows, for they were written anew and the stream does not show them.
     Rewritten {
         /// The id of the control record that says so.
@@ -79,9 +81,9 @@ pub(in crate::sources::postgres) enum Aim {
 }
 
 impl Aim {
-    /// Rows on different sides of two filters.
+    /// Rows on their sides of a filter that changed.
     pub(super) const fn is_refilter(&self) -> bool {
-        matches!(self, Self::Refilter(_))
+        matches!(self, Self::Refilter(_) | Self::Retell)
     }
 
     /// Without it topics would be wrong for good.

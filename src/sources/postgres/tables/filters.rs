@@ -11,17 +11,20 @@ use super::super::connection::identifier;
 use super::super::decode::RowChange;
 use super::super::incremental::{Aim, STATE_KEY, TableWork, Work};
 use super::super::row_filter::{Pushdown, stopped};
-use super::super::state::TableHistory;
+use super::super::state::{KnownVersion, TableHistory};
+use super::super::table_version::build;
+use super::super::values::TypeCatalogue;
 use super::{RelationDescriptor, TableId, Tables};
-use crate::change::{Cell, ChangeKind, RowImage};
+use crate::change::{Cell, ChangeKind, RowImage, TableVersion};
 use crate::error::{Code, Fault};
 use crate::filter::Verdict;
 use crate::stage::TableState;
 
 impl Tables {
-    /// What a change becomes by its table's row filter; `None`: nothing. `scratch` is for the key of
-    /// a row that moved out and kept it, so that no row before came: by a filter that changed, such
-    /// rows move too.
+    /// What a change becomes by its table's row filter: up to two changes, the first of them of the
+    /// row before. `scratch` is for a key alone: of a row that moved out and kept it, so that no row
+    /// before came (by a filter that changed, such rows move too); and of a row that is out and of
+    /// which nobody knows whether it was published.
     ///
     /// # Errors
     /// A value that decides was not sent, or the filter does not fit the version.
@@ -29,10 +32,10 @@ impl Tables {
         &self,
         change: RowChange<'c>,
         scratch: &'c mut Vec<Cell>,
-    ) -> Result<Option<RowChange<'c>>, Fault> {
+    ) -> Result<[Option<RowChange<'c>>; 2], Fault> {
         let entry = self.entry(change.index)?;
         let filter = match &entry.filter {
-            None => return Ok(Some(change)),
+            None => return Ok([Some(change), None]),
             Some(Ok(filter)) => filter,
             Some(Err(fault)) => return Err(fault.clone()),
         };
@@ -52,14 +55,27 @@ impl Tables {
         }
         filter.metrics.count_verdict(verdict);
         let RowImage { before, after, .. } = change.row;
+        let of_before = |kind, before| RowChange {
+            kind,
+            row: RowImage { before, after: None, ..change.row },
+            ..change
+        };
+        let moved_in = RowChange {
+            kind: ChangeKind::MovedIn,
+            row: RowImage { before: None, after, ..change.row },
+            ..change
+        };
         Ok(match verdict {
-            Verdict::Publish => Some(change),
-            Verdict::LeaveOut => None,
-            Verdict::MovedIn => Some(RowChange {
-                kind: ChangeKind::MovedIn,
-                row: RowImage { before: None, after, ..change.row },
-                ..change
-            }),
+            Verdict::Publish => [Some(change), None],
+            Verdict::LeaveOut => [None, None],
+            Verdict::MovedIn => [None, Some(moved_in)],
+            // the create takes the place of what was there under its key
+            Verdict::Replaced if change.kind != ChangeKind::KeyChange => [None, Some(moved_in)],
+            Verdict::Replaced | Verdict::FoundOut => {
+                alone(before.or(after).unwrap_or_default(), &entry.version.key, scratch);
+                let found_out = of_before(ChangeKind::FoundOut, Some(scratch.as_slice()));
+                [Some(found_out), (verdict == Verdict::Replaced).then_some(moved_in)]
+            }
             Verdict::MovedOut => {
                 let before = match (before, after, self.identity(change.index)) {
                     (None, Some(after), Some(identity)) => {
@@ -68,13 +84,23 @@ impl Tables {
                     }
                     _ => before,
                 };
-                Some(RowChange {
-                    kind: ChangeKind::MovedOut,
-                    row: RowImage { before, after: None, ..change.row },
-                    ..change
-                })
+                [Some(of_before(ChangeKind::MovedOut, before)), None]
             }
         })
+    }
+
+    /// A change with nothing but the key of its row before.
+    ///
+    /// # Errors
+    /// Only if the program is wrong.
+    pub(in crate::sources::postgres) fn by_key<'c>(
+        &self,
+        change: RowChange<'c>,
+        scratch: &'c mut Vec<Cell>,
+    ) -> Result<RowChange<'c>, Fault> {
+        let key = &self.entry(change.index)?.version.key;
+        alone(change.row.before.unwrap_or_default(), key, scratch);
+        Ok(RowChange { row: RowImage { before: Some(scratch), ..change.row }, ..change })
     }
 
     /// Sees that a row which the server chose by the predicate is on that side of it here: in, or
@@ -94,7 +120,7 @@ impl Tables {
         };
         let (expected, counted) = match change.kind {
             ChangeKind::MovedIn => (Verdict::Publish, Verdict::MovedIn),
-            ChangeKind::MovedOut => (Verdict::LeaveOut, Verdict::MovedOut),
+            ChangeKind::FoundOut => (Verdict::LeaveOut, Verdict::FoundOut),
             _ => (Verdict::Publish, Verdict::Publish),
         };
         let read = RowImage { after: change.row.after.or(change.row.before), ..change.row };
@@ -170,17 +196,26 @@ impl ChangedFilter<'_> {
             return None;
         }
         let RelationDescriptor { namespace, name, .. } = &self.history.newest()?.descriptor;
-        let before = match (&self.history.filter, self.now) {
-            // by what its columns meant before, or by filters before that, it cannot be asked: all
-            // rows are told anew
-            (Some(before), Some(now)) if before == now || self.history.is_mixed => {
-                Some(format!("({now}) IS NOT TRUE"))
-            }
-            (None, Some(now)) if self.history.is_mixed => Some(format!("({now}) IS NOT TRUE")),
-            (Some(_), None) if self.history.is_mixed => Some("FALSE".to_owned()),
-            (before, _) => before.clone(),
+        let aim = match self.is_retold() {
+            true => Aim::Retell,
+            false => Aim::Refilter(self.history.filter.clone()),
         };
-        Some(TableWork::new(namespace, name, Aim::Refilter(before)))
+        Some(TableWork::new(namespace, name, aim))
+    }
+
+    /// By what its columns meant before, or by filters before that, it cannot be asked what was
+    /// published.
+    fn is_retold(&self) -> bool {
+        self.is_captured && (self.history.is_mixed || self.now == self.history.filter.as_deref())
+    }
+
+    /// The table as the stream described it last.
+    fn version(&self, settings: &Settings) -> Option<TableVersion> {
+        let KnownVersion { descriptor, facts, types, epoch, .. } = self.history.newest()?;
+        let mut known = TypeCatalogue::new();
+        known.recall(types);
+        let rules = &settings.key_rules;
+        Some(build(descriptor, facts.as_ref(), &known, &|_| None, *epoch, rules).version)
     }
 }
 
@@ -261,11 +296,13 @@ fn to_be_applied<'a>(
 ///
 /// # Errors
 /// A state cannot be understood; `SNAPSHOT-CONFLICT`: one of the tables is being read;
-/// `CONFIG-UNSUPPORTED`: the server leaves rows out.
+/// `CONFIG-UNSUPPORTED`: the server leaves rows out; or what `retellable` says of a table whose rows
+/// would be told anew.
 pub fn adopt_filters(
     settings: &Settings,
     states: &[TableState],
     resnapshot: bool,
+    retellable: &dyn Fn(TableVersion) -> Result<(), Fault>,
 ) -> Result<Vec<TableState>, Fault> {
     let histories = states
         .iter()
@@ -317,17 +354,27 @@ pub fn adopt_filters(
             ));
         }
         let tables = changed.iter().filter_map(ChangedFilter::refilter).collect();
+        for one in changed.iter().filter(|one| one.is_captured) {
+            if let Some(version) = one.version(settings) {
+                retellable(version)?;
+            }
+        }
         work.add(tables, "filter")?;
         remade.push(work.state()?);
     }
     Ok(remade)
 }
 
-/// The row filters before the configured ones, by table.
+/// The row filters before the configured ones, by table, as long as rows are looked for on which the
+/// two differ; `None`: every row may have been published.
 pub(super) fn former_filters(work: &Work) -> HashMap<String, Option<String>> {
-    let former = work.tables().iter().filter_map(|table| match &table.aim {
-        Aim::Refilter(before) => Some((table.qualified_name(), before.clone())),
-        Aim::Read | Aim::Rewritten { .. } => None,
+    let former = work.tables().iter().filter_map(|table| {
+        let former = match &table.aim {
+            Aim::Refilter(before) => before.clone(),
+            Aim::Retell => None,
+            Aim::Read | Aim::Rewritten { .. } => return None,
+        };
+        Some((table.qualified_name(), former))
     });
     former.collect()
 }
