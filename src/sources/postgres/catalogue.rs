@@ -298,15 +298,25 @@ fn oid_list(oids: &[u32]) -> String {
     format!("'{{{}}}'::oid[]", texts.join(","))
 }
 
+/// The relations of a partitioned table's tree, as a query; `oid` is an expression. The server's own
+/// function (`pg_partition_tree`) locks what it lists, and waits for whoever alters it.
+pub(super) fn partition_tree(oid: &str) -> String {
+    format!(
+        "WITH RECURSIVE tree(relid) AS (SELECT {oid}::oid UNION ALL SELECT i.inhrelid \
+         FROM tree JOIN pg_catalog.pg_inherits i ON i.inhparent = tree.relid) SELECT relid FROM tree"
+    )
+}
+
 fn table_query(list: &str) -> String {
+    let tree = partition_tree("c.oid");
     format!(
         "SELECT c.oid, n.nspname, c.relname, c.relkind, c.relreplident, \
          obj_description(c.oid, 'pg_class'), \
          (CASE WHEN c.relkind = 'p' THEN (SELECT sum(greatest(l.reltuples, 0)) \
-             FROM pg_partition_tree(c.oid) t JOIN pg_class l ON l.oid = t.relid WHERE t.isleaf) \
+             FROM ({tree}) t JOIN pg_class l ON l.oid = t.relid WHERE l.relkind <> 'p') \
           WHEN c.reltuples >= 0 THEN c.reltuples END)::int8, \
-         CASE WHEN c.relkind = 'p' THEN (SELECT json_agg(p.name) FROM (SELECT t.relid::text AS name \
-             FROM pg_partition_tree(c.oid) t WHERE t.isleaf LIMIT {MOST_PARTITIONS} + 1) p) END \
+         CASE WHEN c.relkind = 'p' THEN (SELECT json_agg(p.name) FROM (SELECT l.oid::regclass::text AS name \
+             FROM ({tree}) t JOIN pg_class l ON l.oid = t.relid WHERE l.relkind <> 'p' LIMIT {MOST_PARTITIONS} + 1) p) END \
          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
          WHERE c.oid = ANY ({list})"
     )
@@ -355,13 +365,15 @@ const C_ORDER: &str = "\
     ELSE false END";
 
 /// From version 18 on a NOT NULL constraint may be not valid yet: rows before it may have NULLs.
+/// A default names no column, so it can be written without its table, which would be locked for
+/// that (`pg_get_expr_worker`, ruleutils.c).
 fn column_query(list: &str) -> String {
     format!(
         "SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, \
          a.attnotnull AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = a.attrelid \
              AND k.contype = 'n' AND NOT k.convalidated AND k.conkey = ARRAY[a.attnum]), \
          a.attndims, a.attgenerated, \
-         CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END, \
+         CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, 0) END, \
          col_description(a.attrelid, a.attnum), \
          CASE WHEN l.oid IS NULL THEN 'u' WHEN NOT l.collisdeterministic THEN 'n' \
               WHEN getdatabaseencoding() = 'UTF8' AND {C_ORDER} THEN 'c' ELSE 'l' END \

@@ -14,7 +14,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::Settings;
-use super::connection::{Connection, Purpose, Row, literal};
+use super::catalogue::partition_tree;
+use super::connection::{Connection, Purpose, Row};
+use super::publication::published;
+use super::session::ServerVersion;
 use crate::change::{ChangeClass, ColumnChange};
 use crate::error::Fault;
 
@@ -144,9 +147,8 @@ impl Watcher {
                 none.insert(new)
             }
         };
-        let rows = connection
-            .query("looking for rewritten tables", &query(&self.settings.publication_name))
-            .await?;
+        let sql = query(&self.settings.publication_name, connection.version());
+        let rows = connection.query("looking for rewritten tables", &sql).await?;
         let mut looks = Vec::new();
         for row in &rows {
             if !self.settings.tables.captures(row.text(1)?, row.text(2)?) {
@@ -168,21 +170,20 @@ impl Watcher {
     }
 }
 
-fn query(publication: &str) -> String {
+fn query(publication: &str, version: ServerVersion) -> String {
+    let tree = partition_tree("c.oid");
     format!(
         "SELECT c.oid, n.nspname, c.relname, pg_current_wal_insert_lsn()::text, c.relpersistence, \
          (SELECT json_object_agg(f.oid, f.relfilenode::int8) FROM pg_class f WHERE f.relfilenode <> 0 \
           AND (f.oid = c.oid OR c.relkind = 'p' \
-               AND f.oid IN (SELECT relid FROM pg_partition_tree(c.oid)))), \
+               AND f.oid IN ({tree}))), \
          (SELECT json_agg(json_build_object('attnum', a.attnum, 'name', a.attname, \
           'type_oid', a.atttypid::int8, 'typmod', a.atttypmod, 'not_null', a.attnotnull, \
           'has_missing', a.atthasmissing, \
           'written_by', a.xmin::text::int8) ORDER BY a.attnum) FROM pg_attribute a \
           WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) \
-         FROM pg_publication_tables p JOIN pg_namespace n ON n.nspname = p.schemaname \
-         JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename \
-         WHERE p.pubname = {}",
-        literal(publication)
+         FROM ({}) p JOIN pg_class c ON c.oid = p.oid JOIN pg_namespace n ON n.oid = c.relnamespace",
+        published(publication, version)
     )
 }
 

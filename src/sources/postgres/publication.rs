@@ -17,6 +17,7 @@ use super::connection::{Connection, identifier, literal};
 use super::identity::{check_identity, check_leaf};
 use super::pushdown;
 use super::relations::Fnv;
+use super::session::ServerVersion;
 use super::{PublicationAutocreate, Settings};
 use crate::error::{Code, Fault};
 
@@ -154,7 +155,7 @@ pub async fn read_publication<S: AsyncRead + AsyncWrite + Unpin>(
     let what = format!("reading the publication \"{name}\"");
     let major = connection.version().major();
     let generated = if major >= 18 { "p.pubgencols = 's'" } else { "false" };
-    let name = literal(name);
+    let (publication, name) = (name, literal(name));
     let sql = format!(
         "SELECT p.oid, \
          CASE WHEN NOT pg_has_role(p.pubowner, 'USAGE') THEN pg_get_userbyid(p.pubowner) END, \
@@ -210,12 +211,47 @@ pub async fn read_publication<S: AsyncRead + AsyncWrite + Unpin>(
             facts.rows.push(row.parse_as(1)?);
         }
     }
-    let sql =
-        format!("SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = {name}");
+    let sql = format!(
+        "SELECT n.nspname, c.relname FROM ({}) p JOIN pg_class c ON c.oid = p.oid \
+         JOIN pg_namespace n ON n.oid = c.relnamespace ORDER BY 1, 2",
+        published(publication, connection.version())
+    );
     for row in connection.query(&what, &sql).await? {
         facts.names.push((row.text(0)?.to_owned(), row.text(1)?.to_owned()));
     }
     Ok(Some(facts))
+}
+
+/// The relations under whose names a publication's rows come, as a query of `oid`. What the view
+/// `pg_publication_tables` says, which from version 15 on locks each table for its columns
+/// (`pg_get_publication_tables`), and so waits for whoever alters one.
+pub(super) fn published(name: &str, version: ServerVersion) -> String {
+    // what can be published (`is_publishable_class`)
+    let each = "SELECT c.oid FROM pg_catalog.pg_class c \
+                WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND c.oid >= 16384";
+    let by_schema = if version.major() >= 15 {
+        format!(
+            "UNION {each} AND c.relnamespace IN (SELECT pnnspid \
+             FROM pg_catalog.pg_publication_namespace WHERE pnpubid = (SELECT oid FROM made)) "
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "WITH RECURSIVE made AS MATERIALIZED (SELECT oid, puballtables, pubviaroot \
+         FROM pg_catalog.pg_publication WHERE pubname = {name}), \
+         listed(oid) AS MATERIALIZED (SELECT prrelid FROM pg_catalog.pg_publication_rel \
+         WHERE prpubid = (SELECT oid FROM made) {by_schema}\
+         UNION {each} AND (SELECT puballtables FROM made)), \
+         below(top, oid) AS (SELECT oid, oid FROM listed UNION SELECT b.top, i.inhrelid FROM below b \
+         JOIN pg_catalog.pg_inherits i ON i.inhparent = b.oid \
+         JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid AND c.relispartition) \
+         SELECT DISTINCT b.oid FROM below b JOIN pg_catalog.pg_class c ON c.oid = b.oid \
+         WHERE CASE WHEN (SELECT pubviaroot FROM made) THEN b.top = b.oid \
+         AND NOT EXISTS (SELECT FROM below o WHERE o.oid = b.oid AND o.top <> b.oid) \
+         ELSE c.relkind <> 'p' END",
+        name = literal(name)
+    )
 }
 
 /// Whether a publication publishes rows under this name, as of now.
@@ -229,9 +265,9 @@ pub(super) async fn is_published(
     table: &str,
 ) -> Result<bool, Fault> {
     let sql = format!(
-        "SELECT EXISTS (SELECT FROM pg_publication_tables \
-         WHERE pubname = {} AND schemaname = {} AND tablename = {})",
-        literal(publication),
+        "SELECT EXISTS (SELECT FROM ({}) p JOIN pg_class c ON c.oid = p.oid \
+         JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = {} AND c.relname = {})",
+        published(publication, connection.version()),
         literal(namespace),
         literal(table)
     );

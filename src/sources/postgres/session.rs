@@ -70,7 +70,6 @@ const PINS: &[Pin] = &[
     // a policy that hides rows is an error, not a shorter snapshot
     fixed("row_security", "off"),
     // what would end a session that waits
-    fixed("lock_timeout", "0"),
     fixed("idle_in_transaction_session_timeout", "0"),
     Pin { name: "idle_session_timeout", value: "0", since: 14 },
     Pin { name: "transaction_timeout", value: "0", since: 17 },
@@ -85,8 +84,20 @@ fn pins(purpose: Purpose) -> impl Iterator<Item = &'static Pin> {
     PINS.iter().filter(move |pin| purpose != Purpose::Action || pin.name != SEARCH_PATH)
 }
 
-/// Pinned per connection, because its value depends on what the connection is for.
+/// Pinned per connection, because their values depend on what the connection is for.
 const STATEMENT_TIMEOUT: &str = "statement_timeout";
+const LOCK_TIMEOUT: &str = "lock_timeout";
+
+/// Milliseconds that a short statement waits for a table that somebody alters. Who asks then tries
+/// again, and is not in the way of others in the queue meanwhile.
+const LOCK_PATIENCE: &str = "10000";
+
+const fn lock_timeout(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Control => LOCK_PATIENCE,
+        Purpose::Replication | Purpose::Snapshot | Purpose::Action => "0",
+    }
+}
 
 fn statement_timeout(settings: &ConnectionSettings, purpose: Purpose) -> String {
     match purpose {
@@ -108,6 +119,7 @@ pub(super) fn startup_parameters(
         ("database", settings.database.clone()),
         ("application_name", settings.application_name.clone()),
         (STATEMENT_TIMEOUT, statement_timeout(settings, purpose)),
+        (LOCK_TIMEOUT, lock_timeout(purpose).to_owned()),
     ];
     if purpose == Purpose::Replication {
         parameters.push(("replication", "database".to_owned()));
@@ -139,7 +151,7 @@ pub(super) async fn pin<S: AsyncRead + AsyncWrite + Unpin>(
     let expected: Vec<(&str, &str)> = pins(purpose)
         .filter(|pin| pin.since <= major)
         .map(|pin| (pin.name, pin.value))
-        .chain([(STATEMENT_TIMEOUT, timeout.as_str())])
+        .chain([(STATEMENT_TIMEOUT, timeout.as_str()), (LOCK_TIMEOUT, lock_timeout(purpose))])
         .collect();
     let names: Vec<String> =
         expected.iter().map(|(name, _)| literal(&name.to_lowercase())).collect();

@@ -43,6 +43,10 @@ pub(super) struct ServerMessage {
     pub(super) context: Option<String>,
 }
 
+/// Of a lock that was not had in time.
+const LOCKED: &str = "Somebody alters the table, or a transaction that did has not ended: pg_locks and \
+                      pg_stat_activity name it. It is tried again.";
+
 const NO_OUTPUT: &str = "The column's type cannot be shown as text. Leave the column out of the publication \
     (a column list, from PostgreSQL 15 on), or its table out of the connector. The server decodes with the \
     catalogue of then: a change that is in the log already passes with a new slot and snapshot only.";
@@ -229,7 +233,7 @@ impl ServerMessage {
             _ if ["08", "40", "53", "57", "58"].iter().any(|class| state.starts_with(class)) => {
                 Code::SourceUnreachable
             }
-            "55P03" => Code::SourceUnreachable,
+            "55P03" => return (Code::SourceUnreachable, Some(LOCKED)),
             _ => Code::SourceQuery,
         };
         (code, None)

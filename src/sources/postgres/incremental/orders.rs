@@ -15,6 +15,7 @@ use crate::sources::postgres::catalogue::{
 };
 use crate::sources::postgres::connection::{Connection, Purpose, identifier};
 use crate::sources::postgres::driver::combine;
+use crate::sources::postgres::filter_check::{is_locked, unhurried};
 use crate::sources::postgres::row_filter::{Scope, compile};
 use crate::sources::postgres::table_version::build;
 use crate::sources::postgres::values::TypeCatalogue;
@@ -186,12 +187,13 @@ async fn check(
         }
     };
     let (namespace, name) = (identifier(&facts.namespace), identifier(&facts.name));
-    let sql = format!("SELECT FROM {namespace}.{name}{filter} LIMIT 0");
-    control
-        .query("asking whether a table can be read", &sql)
-        .await
-        .map(drop)
-        .map_err(|fault| fault.at_table(facts.qualified_name()))
+    let sql = unhurried(&format!("SELECT FROM {namespace}.{name}{filter} LIMIT 0"));
+    match control.query("asking whether a table can be read", &sql).await {
+        Ok(_) => Ok(()),
+        // its chunks are tried until it is free
+        Err(fault) if is_locked(&fault) => Ok(()),
+        Err(fault) => Err(fault.at_table(facts.qualified_name())),
+    }
 }
 
 #[cfg(test)]

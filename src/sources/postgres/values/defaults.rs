@@ -23,7 +23,7 @@ use crate::change::{ColumnDefault, ColumnType, Decimal, Instant, Interval, Scala
 
 /// What a schema can show of a column's default.
 ///
-/// `expression` is `pg_get_expr(adbin, adrelid)` of `pg_attrdef`, read in a session with pinned
+/// `expression` is `pg_get_expr(adbin, 0)` of `pg_attrdef`, read in a session with pinned
 /// settings (`search_path=pg_catalog`, `standard_conforming_strings=on` and the display settings).
 /// It must be `None` for a generated column, whose expression is no default; an identity column
 /// has none.
