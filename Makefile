@@ -69,7 +69,7 @@ test-full: test ## and the other servers, the long scenarios, and everything tha
 
 CHAOS = PYTHONPATH=integration $$($(STACK) venv) -m chaos $(if $(SEED),--seed $(SEED))
 
-chaos: ## random faults under a random workload: is each change there once, in order? about 45 minutes (SEED=7 FAULTS=300 PG=18)
+chaos: ## random faults under a random workload: is each change there once, in order? about 15 minutes (SEED=7 FAULTS=300 PG=18)
 	@integration/stack/prerequisites build
 	@integration/stack/prerequisites services
 	@cargo build --quiet

@@ -1,10 +1,12 @@
 """`make chaos`: random faults until it is enough, and whether each change arrived once, in order, and all of them."""
 
 import argparse
+import contextlib
 import fcntl
 import logging
 import os
 import secrets
+import shutil
 import sys
 import time
 import traceback
@@ -15,7 +17,7 @@ from stack.kafka import Kafka
 from stack.postgres import Postgres
 from stack.process import tail
 from stack.registry import Registry
-from stack.settings import StackError
+from stack.settings import StackError, port
 
 from harness.__main__ import sweep
 from harness.checks import ScenarioFailed
@@ -35,14 +37,19 @@ SABOTAGES = {
 }
 
 
+# Beside the ports of the stack's own brokers, of which there may be three.
+FIRST_PORT = port("STACK_KAFKA_PORT", 19092) + 6
+
+
 def run(plan: Plan, parts: tuple[Postgres, Kafka, Registry], name: str = "chaos") -> str | None:
     """One run; what was found, None if nothing."""
     directory = settings.DIR / "scenarios" / parts[0].name / name
     trial = Trial(name, Path(__file__).parent, directory, *parts)
     found = None
+    course = Course(trial, plan, to_terminal)
     try:
         trial.prepare()
-        Course(trial, plan, to_terminal).run()
+        course.run()
     except ScenarioFailed as fault:
         found = str(fault)
     except Exception:  # whatever it is, what was made must be removed
@@ -51,7 +58,14 @@ def run(plan: Plan, parts: tuple[Postgres, Kafka, Registry], name: str = "chaos"
         log = directory / f"worker-seed-{plan.seed}.log"
         for worker in trial.workers[-1:]:
             log.write_text(worker.log_text())
+        # What Kafka has is often what explains it.
+        kept = directory / f"kafka-seed-{plan.seed}"
+        shutil.rmtree(kept, ignore_errors=True)
+        with contextlib.suppress(shutil.Error):  # files come and go there
+            shutil.copytree(parts[1].directory, kept)
         found += f"\n-- the end of {log}\n{tail(log, 12)}"
+    if not plan.directed:
+        to_terminal(course.summary())
     try:
         trial.finish()
     except ScenarioFailed as fault:
@@ -90,27 +104,36 @@ def main() -> int:
     try:
         binary()
         settings.prepare()
-        parts = Postgres(), Kafka(), Registry()
-        for step in ("install", "launch", "wait"):
-            for part in parts:
-                getattr(part, step)()
+        with (settings.DIR / "run.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            # It is killed broker by broker, which only replicas survive whole, and nobody else wants to see that.
+            kafka = Kafka(3, name="kafka-chaos", at_port=FIRST_PORT, proxied=True)
+            kafka.remove()
+            try:
+                return 0 if _judged(arguments, (Postgres(), kafka, Registry())) else 1
+            finally:
+                kafka.remove()
     except (StackError, ScenarioFailed) as error:
         print(f"chaos: {error}", file=sys.stderr)
         return 1
-    with (settings.DIR / "run.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        sweep(parts[0], parts[1])
-        version = Database(parts[0].address).value("show server_version")
-        seed = secrets.randbelow(10**6) if arguments.seed is None else arguments.seed
-        if arguments.self_test:
-            return 0 if self_test(parts, seed) else 1
-        again = f"make chaos SEED={seed} FAULTS={arguments.faults} PG={parts[0].major}".removesuffix(" PG=")
-        print(f"PostgreSQL {version}, {binary()}\nagain with: {again}", flush=True)
-        plan = Plan(seed=seed, faults=arguments.faults, in_snapshot=max(2, arguments.faults // 30),
-                    minutes=arguments.minutes)
-        found = run(plan, parts)
-        print("passed" if found is None else f"FAILED, {again}\n{found}")
-        return 0 if found is None else 1
+
+
+def _judged(arguments: argparse.Namespace, parts: tuple[Postgres, Kafka, Registry]) -> bool:
+    for step in ("install", "launch", "wait"):
+        for part in parts:
+            getattr(part, step)()
+    sweep(parts[0], parts[1])
+    version = Database(parts[0].address).value("show server_version")
+    seed = secrets.randbelow(10**6) if arguments.seed is None else arguments.seed
+    if arguments.self_test:
+        return self_test(parts, seed)
+    again = f"make chaos SEED={seed} FAULTS={arguments.faults} PG={parts[0].major}".removesuffix(" PG=")
+    print(f"PostgreSQL {version}, {binary()}\nagain with: {again}", flush=True)
+    plan = Plan(seed=seed, faults=arguments.faults, in_snapshot=max(2, arguments.faults // 30),
+                minutes=arguments.minutes)
+    found = run(plan, parts)
+    print("passed" if found is None else f"FAILED, {again}\n{found}")
+    return found is None
 
 
 if __name__ == "__main__":

@@ -56,6 +56,7 @@ class Course:
         self._counts = Counts()
         self._began = time.monotonic()
         self._done = 0
+        self._faults: Faults | None = None
         self._snapshots = 0
 
     def run(self) -> None:
@@ -63,7 +64,7 @@ class Course:
         t, plan = self._t, self._plan
         t.own_registry()
         witness = Witness(t)
-        faults = Faults(t, self._chance, plan.kills)
+        faults = self._faults = Faults(t, self._chance, plan.kills)
         watch = Watch(t, self._counts.gate)
         worker = faults.worker = t.worker(
             bootstrap_servers=faults.links["kafka"].address,
@@ -94,6 +95,13 @@ class Course:
             self._gap(faults, connector)
         self._say(f"{self._done} faults, {self._counts.commits} transactions of {self._counts.rows} rows, {self._snapshots} "
                   f"incremental snapshots; {records} records judged in order, none lost, none twice")
+
+    def summary(self) -> str:
+        """How often each kind of fault was committed, the most frequent first."""
+        if self._faults is None or not self._faults.committed:
+            return "no faults"
+        kinds = self._faults.committed.most_common()
+        return "\n".join(f"{count:5}  {kind}" for kind, count in [*kinds, ("faults in all", sum(self._faults.committed.values()))])
 
     # ------------------------------------------------------------ faults
     def _in_snapshot(self, faults: Faults, connector: Connector) -> None:

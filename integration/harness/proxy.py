@@ -6,7 +6,7 @@ import socket
 import struct
 import threading
 from dataclasses import dataclass, field
-from typing import Any, Callable, Coroutine
+from typing import Any, Callable, Coroutine, Sequence
 
 from stack.settings import HOST
 
@@ -158,13 +158,18 @@ class Link:
             self._end(connection, False)
 
     async def _pump(self, connection: _Connection, source: _End, sink: _End) -> None:
-        with contextlib.suppress(OSError):
+        try:
             while data := await source.reader.read(CHUNK):
                 if not connection.lost:
                     await self._pass_on(data, sink)
             if not connection.lost:
                 await self._open.wait()
                 sink.writer.write_eof()
+        except OSError:
+            # One side was reset, as when a process dies with something unread; the other hears of it.
+            if not connection.lost:
+                await self._open.wait()
+                self._end(connection, True)
 
     async def _pass_on(self, data: bytes, sink: _End) -> None:
         if self._delay:
@@ -184,6 +189,24 @@ class Link:
             await sink.writer.drain()
             if self._rate:
                 await asyncio.sleep(len(piece) / self._rate)
+
+
+class Links:
+    """Several links that obey as one: a cluster's brokers."""
+
+    def __init__(self, links: Sequence[Link]):
+        self.links = links
+
+    @property
+    def address(self) -> str:
+        """All of them, separated by commas."""
+        return ",".join(link.address for link in self.links)
+
+    def __getattr__(self, order: str) -> Callable[..., int]:
+        """Any of `Link`'s orders, to each; numbers that are answered are added."""
+        def to_each(*arguments: Any, **more: Any) -> int:
+            return sum(getattr(link, order)(*arguments, **more) or 0 for link in self.links)
+        return to_each
 
 
 class FaultProxy:

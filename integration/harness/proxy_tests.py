@@ -2,24 +2,15 @@
 
 import contextlib
 import socket
+import struct
 import threading
 import time
 import unittest
 
 from stack.settings import HOST
 
-from .proxy import FaultProxy
-
-
-def _echo(listener: socket.socket) -> None:
-    def one(peer: socket.socket) -> None:
-        with contextlib.suppress(OSError), peer:
-            while data := peer.recv(65536):
-                peer.sendall(data)
-
-    with contextlib.suppress(OSError):
-        while True:
-            threading.Thread(target=one, args=(listener.accept()[0],), daemon=True).start()
+from .proxy import FaultProxy, Link, Links
+from .worker import free_port
 
 
 class ProxyTests(unittest.TestCase):
@@ -28,17 +19,28 @@ class ProxyTests(unittest.TestCase):
     def setUp(self) -> None:
         listener = socket.create_server((HOST, 0))
         self.addCleanup(listener.close)
-        threading.Thread(target=_echo, args=(listener,), daemon=True).start()
+        self.peers: list[socket.socket] = []
+        threading.Thread(target=self.echo, args=(listener,), daemon=True).start()
         self.proxy = FaultProxy()
         self.addCleanup(self.proxy.close)
-        with socket.socket() as probe:
-            probe.bind((HOST, 0))
-            port = probe.getsockname()[1]
-        self.link = self.proxy.link(listener.getsockname()[1], port)
+        self.server = listener.getsockname()[1]
+        self.link = self.proxy.link(self.server, free_port())
 
-    def connect(self) -> socket.socket:
+    def echo(self, listener: socket.socket) -> None:
+        """The server: whoever comes gets back what they send."""
+        def one(peer: socket.socket) -> None:
+            with contextlib.suppress(OSError), peer:
+                while data := peer.recv(65536):
+                    peer.sendall(data)
+
+        with contextlib.suppress(OSError):
+            while True:
+                self.peers.append(listener.accept()[0])
+                threading.Thread(target=one, args=(self.peers[-1],), daemon=True).start()
+
+    def connect(self, link: Link | None = None) -> socket.socket:
         """A client that has been answered once."""
-        client = socket.create_connection((HOST, self.link.port), 5)
+        client = socket.create_connection((HOST, (link or self.link).port), 5)
         self.addCleanup(client.close)
         self.assertEqual(self.ask(client, b"hello"), b"hello")
         return client
@@ -94,6 +96,23 @@ class ProxyTests(unittest.TestCase):
         self.connect()
         self.link.cut()
         self.assertEqual(self.ask(client, b"x"), b"")
+
+    def test_a_reset_is_passed_on(self) -> None:
+        client = self.connect()
+        # A server that dies with something unread resets.
+        self.peers[-1].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.peers[-1].shutdown(socket.SHUT_RD)
+        self.peers[-1].close()
+        client.settimeout(5)
+        with contextlib.suppress(ConnectionError):
+            self.assertEqual(client.recv(10), b"")
+
+    def test_several_obey_as_one(self) -> None:
+        links = Links([self.link, self.proxy.link(self.server, free_port())])
+        clients = [self.connect(link) for link in links.links]
+        self.assertEqual(links.cut(), 2)
+        for client in clients:
+            self.assertEqual(self.ask(client, b"x"), b"")
 
     def test_when_it_is_closed_its_place_is_free(self) -> None:
         client = self.connect()

@@ -158,6 +158,12 @@ class Cluster:
         """Names that begin so."""
         return sorted(name for name in self._admin.list_topics(timeout=20).topics if name.startswith(beginning))
 
+    def in_sync(self) -> bool:
+        """Whether each partition has a leader and all its replicas are in sync."""
+        found = self._admin.list_topics(timeout=20)
+        return all(partition.leader >= 0 and set(partition.isrs) == set(partition.replicas)
+                   for topic in found.topics.values() for partition in topic.partitions.values())
+
     def delete(self, names: Iterable[str]) -> None:
         """Delete topics; those that are gone already are no error."""
         for future in self._admin.delete_topics(list(names), operation_timeout=20).values() if names else []:

@@ -25,8 +25,9 @@ def known() -> list:
     """What any earlier `up` may have started, with whatever choice of version or number."""
     # The benchmark's server is stopped by the benchmark, unless that was killed.
     servers = [*(Postgres(major) for major in ["", *VERSIONS]), Postgres(name="postgres-bench")]
-    # And those of a comparison with Debezium by that.
-    return [*servers, Postgres(name="postgres-parity"), Kafka(1), Kafka(3), Kafka(1, name="kafka-parity"), Registry()]
+    # And those of a comparison with Debezium, and of chaos, by these.
+    return [*servers, Postgres(name="postgres-parity"), Kafka(1), Kafka(3), Kafka(1, name="kafka-parity"),
+            Kafka(3, name="kafka-chaos"), Registry()]
 
 
 def up() -> None:

@@ -25,13 +25,14 @@ class Kafka:
     name = "kafka"
 
     def __init__(self, count: int = KAFKA_BROKERS, *, name: str = "", at_port: int | None = None,
-                 settings: Mapping[str, str] | None = None):
-        """`name` is for a cluster beside the stack's own; its brokers take two ports each from `at_port` on."""
+                 settings: Mapping[str, str] | None = None, proxied: bool | None = None):
+        """`name` is for a cluster beside the stack's own; its brokers take two ports each from `at_port` on. `proxied`: they
+        can be reached through a proxy, too; the stack's own always can."""
         if count not in (1, 3):
             raise StackError(f"KAFKA_BROKERS={count}: 1 or 3")
         self.directory = DIR / (name or ("kafka" if count == 1 else f"kafka-{count}"))
         self.settings = settings or {}
-        self.proxied = not name and at_port is None
+        self.proxied = (not name and at_port is None) if proxied is None else proxied
         self.first_port = at_port or port("STACK_KAFKA_PORT", 19092)
         self.brokers = [Broker(self, node) for node in range(1, count + 1)]
 
@@ -68,7 +69,7 @@ class Kafka:
     def kill(self) -> None:
         """kill -9 of all brokers."""
         for broker in self.brokers:
-            broker.process.kill()
+            broker.kill()
 
     def remove(self) -> None:
         """Kill it and delete its data."""
@@ -79,14 +80,13 @@ class Kafka:
         """Whether all brokers answer."""
         return all(broker.ready() for broker in self.brokers)
 
-    def behind_proxy(self) -> tuple[int, int]:
-        """Where the one broker listens for a proxy, and where it says that the proxy is. A broker that was started by an
+    def behind_proxy(self) -> list[tuple[int, int]]:
+        """Where each broker listens for a proxy, and where it says that the proxy is. A broker that was started by an
         older version does not; it is started anew."""
-        broker = self.brokers[0]
-        if not broker.ready(broker.port + BEHIND_PROXY):
+        if not all(broker.ready(broker.port + BEHIND_PROXY) for broker in self.brokers):
             self.stop()
             self.start()
-        return broker.port + BEHIND_PROXY, broker.port + PROXY
+        return [(broker.port + BEHIND_PROXY, broker.port + PROXY) for broker in self.brokers]
 
     def cluster_id(self) -> str:
         """The cluster's id: 16 bytes in URL-safe base64; made once."""
@@ -125,6 +125,10 @@ class Broker:
         """`launch` and `wait`."""
         self.launch()
         self.wait()
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.process.kill()
 
     def ready(self, at_port: int | None = None) -> bool:
         """Whether it answers an ApiVersions request; it does once the cluster has let it in."""
