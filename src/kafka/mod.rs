@@ -12,6 +12,7 @@ mod client;
 mod cluster;
 mod faults;
 mod flush;
+mod hanging;
 pub mod murmur2;
 pub mod offsets;
 mod properties;

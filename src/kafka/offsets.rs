@@ -20,6 +20,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use super::boundary::TransactionLog as _;
 use super::client::{self, Events, clock};
 use super::faults;
+use super::hanging;
 use super::murmur2;
 use super::queue::{OffsetRecord, TableState};
 use super::settings::KafkaSettings;
@@ -64,7 +65,7 @@ impl StoragePlace {
             offsets_topic: settings.offsets_topic.name.clone(),
             offsets_partition: murmur2::partition(connector, offsets),
             state_prefix: offset_key.trim_end_matches(']').to_owned() + ",",
-            connector_prefix: format!("[{},", json_string(&settings.connector)),
+            connector_prefix: connector_prefix(&settings.connector),
             offset_key,
             states_topic: settings.states_topic.name.clone(),
             states_partition: murmur2::partition(connector, states),
@@ -82,6 +83,10 @@ impl StoragePlace {
         let rest = record_key.strip_prefix(self.state_prefix.as_bytes())?.strip_suffix(b"]")?;
         serde_json::from_slice(rest).ok()
     }
+}
+
+fn connector_prefix(connector: &str) -> String {
+    format!("[{},", json_string(connector))
 }
 
 fn json_array(parts: &[&str]) -> String {
@@ -286,14 +291,19 @@ impl<'a> Partition<'a> {
         (low, high): (i64, i64),
     ) -> Result<Self, Fault> {
         let deadline = clock() + settings.request_timeout;
-        while find_ends(consumer, settings, topic, number)?.1 < high {
+        loop {
+            let stable = find_ends(consumer, settings, topic, number)?.1;
+            if stable >= high {
+                break;
+            }
             if clock() >= deadline {
-                return Err(Code::OffsetUnreadable
-                    .fault(format!(
-                        "'{topic}' partition {number} cannot be read to its end: another \
-                         connector's transaction is open in it"
-                    ))
-                    .hint("It is ended after its transaction.timeout.ms at the latest."));
+                let own_keys = connector_prefix(&settings.connector);
+                return Err(hanging::open_transaction(
+                    settings,
+                    (topic, number),
+                    stable,
+                    &own_keys,
+                ));
             }
             drop(consumer.poll(TICK));
         }

@@ -10,6 +10,7 @@ from confluent_kafka.admin import (AclBinding, AclBindingFilter, AclOperation, A
                                    ResourcePatternType, ResourceType)
 
 from harness.checks import check, equal, wait_for
+from harness.hanging import HangingTransaction
 from harness.trial import Trial
 
 # The same on every version of the server.
@@ -169,5 +170,37 @@ def lost_brokers(t: Trial) -> None:
     t.exactly_once(records)
 
 
+def hanging(t: Trial) -> None:
+    """A transaction that Kafka never ends is told as that, with the command that ends it; then all goes on by itself."""
+    t.own_kafka(transaction_partition_verification_enable="false")
+    worker = t.worker(request_timeout_ms="3000", offset_storage_partitions="1")
+    connector = t.connect(worker)
+    t.settle()
+    worker.kill()
+    t.sql("insert into t values (3, 'meanwhile')")
+
+    def says(key: str, age: float, *expected: str) -> None:
+        """What the task says of a transaction of that age, until it is ended."""
+        known = len(worker.log_text())
+        transaction = HangingTransaction(t.kafka.address, f"{t.name}-offsets", 0, key.encode(), age=age)
+        worker.start()
+        text = wait_for(lambda: next((line for line in worker.log_text()[known:].splitlines()
+                                      if "TG-E-OFFSET-UNREADABLE" in line), None), 60, "what the task says")
+        for part in (*expected, f"abort --topic {t.name}-offsets --partition 0 --start-offset {transaction.start}"):
+            check((part in text) == (part in expected or age > 0), f"{part!r} is said of one that is old only: {text}")
+        transaction.abort()
+        connector.wait_running()
+        t.settle()
+        worker.kill()
+
+    own, other = f'["{t.name}",{{"server":"x"}}]', '["other","x"]'
+    says(other, 0, "another connector's transaction is open", "transaction.timeout.ms")
+    says(own, 130, "an earlier task's transaction hangs")
+    says(other, 1000, "another connector's transaction hangs")
+    records = t.topic("t").read()
+    equal([r.after["id"] for r in records], [1, 2, 3], "ids")
+    t.exactly_once(records)
+
+
 CASES = {"rights": rights, "forgotten-id": forgotten_id, "small-buffer": small_buffer, "lost-brokers": lost_brokers,
-         "long-outage": long_outage}
+         "hanging": hanging, "long-outage": long_outage}
