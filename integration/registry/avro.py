@@ -196,7 +196,7 @@ def _differences(reader: Schema, writer: Schema, path: str, open_pairs: set[tupl
         if writer.kind in PROMOTIONS.get(reader.kind, ()):
             return []
         return [f"TYPE_MISMATCH at {here}: reader type {reader.kind} not compatible with writer type {writer.kind}"]
-    if reader.name and writer.name != reader.name and writer.name not in reader.aliases:
+    if reader.name and not _is_named(reader, writer):
         return [f"NAME_MISMATCH at {here}: expected {writer.name}, found {reader.name}"]
     match reader.kind:
         case "array" | "map":
@@ -208,6 +208,11 @@ def _differences(reader: Schema, writer: Schema, path: str, open_pairs: set[tupl
         case "record":
             return _field_differences(reader, writer, path, open_pairs)
     return []
+
+
+def _is_named(reader: Schema, writer: Schema) -> bool:
+    """By the specification ("Schema Resolution") and Java's library, without the namespace."""
+    return writer.name.rpartition(".")[2] in {name.rpartition(".")[2] for name in (reader.name, *reader.aliases)}
 
 
 def _field_differences(reader: Schema, writer: Schema, path: str, open_pairs: set[tuple[int, int]]) -> list[str]:

@@ -40,6 +40,7 @@ class Resolution(unittest.TestCase):
         fixed = {"type": "fixed", "name": "F", "size": 3}
         self.check(fixed, fixed | {"size": 4}, "FIXED_SIZE_MISMATCH")
         self.check(record(), record(name="W"), "NAME_MISMATCH")
+        self.check(record() | {"namespace": "elsewhere"}, record(), None)
         self.check(record() | {"aliases": ["W"]}, record(name="W"), None)
 
     def test_fields(self) -> None:
