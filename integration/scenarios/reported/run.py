@@ -67,9 +67,9 @@ def values(t: Trial) -> None:
 
 
 def recreated_type(t: Trial) -> None:
-    """The type of a column is another one, with a number that nobody has seen; a row between shows that the old column is gone."""
-    t.sql("alter table kinds drop column a, drop column aa", "drop type addr", "insert into kinds values (2, 6, '', 'Two')",
-          "create type addr as (street text, zip text)",
+    """The type of a column is another one of the same name, with a number that nobody has seen, and no row between shows that the
+    old column is gone: the columns' numbers do."""
+    t.sql("alter table kinds drop column a, drop column aa", "drop type addr", "create type addr as (street text, zip text)",
           "alter table kinds add column a addr, add column aa addr[]",
           "insert into kinds values (3, 7, 'k=>v', 'Three', row('s', 'z'), array[row('a', null)::addr])")
     equal(t.settled_records("kinds")[-1].after, {"id": 3, "d": 7, "h": '{"k":"v"}', "ci": "Three", "a": "(s,z)", "aa": ["(a,)"]}, "the new type")

@@ -64,6 +64,30 @@ pub(in crate::sources::postgres) fn altered(
     Some(change)
 }
 
+/// A column of another type that has another number was dropped and made anew under its name
+/// (`pg_attribute.attnum` is never given twice): nothing was done to values that are there, for they
+/// are gone.
+pub(in crate::sources::postgres) fn name_replaced(
+    change: &mut TableChange,
+    then: Option<&TableFacts>,
+    now: Option<&TableFacts>,
+) {
+    // another relation has numbers of its own
+    let (Some(then), Some(now)) = (then, now.filter(|_| change.kind != "recreated")) else {
+        return;
+    };
+    for column in change.columns.iter_mut().filter(|column| column.kind == "retyped") {
+        let number = |facts: &TableFacts| facts.column(&column.column).map(|known| known.attnum);
+        if let (Some(old), Some(new)) = (number(then), number(now))
+            && old != new
+        {
+            column.kind = "replaced";
+            column.class = ChangeClass::Destructive;
+            change.class = change.class.max(ChangeClass::Destructive);
+        }
+    }
+}
+
 /// Columns that went and came under one number were renamed; one that kept its name under another
 /// number went and came.
 fn name_renames(changes: &mut Vec<ColumnChange>, then: &TableFacts, now: &TableFacts) {
@@ -308,6 +332,30 @@ mod tests {
             (change.kind, change.class, found),
             (kind, class, expect.iter().map(|one| (*one).to_owned()).collect())
         );
+    }
+
+    #[test]
+    fn a_column_of_another_number_was_made_anew_whatever_its_type() {
+        let facts = |attnum| TableFacts { columns: vec![column(attnum, "v", 23)], ..facts() };
+        let check = |kind, then: Option<i16>, now: Option<i16>, expect: (&str, ChangeClass)| {
+            let retyped = ColumnChange {
+                column: "v".to_owned(),
+                kind: "retyped",
+                from: None,
+                to: None,
+                class: ChangeClass::Retyped,
+            };
+            let class = ChangeClass::Retyped;
+            let mut change = TableChange { kind, class, columns: vec![retyped], rewrite: None };
+            let (then, now) = (then.map(facts), now.map(facts));
+            name_replaced(&mut change, then.as_ref(), now.as_ref());
+            assert_eq!((change.columns[0].kind, change.class), expect);
+        };
+        check("observed", Some(3), Some(5), ("replaced", ChangeClass::Destructive));
+        check("observed", Some(3), Some(3), ("retyped", ChangeClass::Retyped));
+        check("observed", Some(3), None, ("retyped", ChangeClass::Retyped));
+        check("observed", None, Some(5), ("retyped", ChangeClass::Retyped));
+        check("recreated", Some(3), Some(5), ("retyped", ChangeClass::Retyped));
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod changes;
 mod install;
 mod note;
 
-pub(super) use changes::{Described, altered, rewritten};
+pub(super) use changes::{Described, altered, name_replaced, rewritten};
 pub use install::{CaptureStatus, Installed, install, note, script, uninstall, verify};
 pub(super) use install::{read_key, require};
 pub use note::read_arbitrary;

@@ -4,6 +4,7 @@
 //! with the state by which a restart knows it. **Invariants:** a change that is refused is judged before
 //! anything of it is registered, and nothing of its version is remembered.
 
+use super::super::ddl::name_replaced;
 use super::super::retype::grade;
 use super::super::state::{KnownVersion, PushedDown};
 use super::{
@@ -42,6 +43,8 @@ impl Tables {
     ) -> Result<(), Fault> {
         let entry = self.entry(index)?;
         let plan = stage.plan_settings();
+        let then = self.last_of(&entry.descriptor).and_then(|last| last.facts.as_ref());
+        name_replaced(change, then, entry.facts.as_ref());
         let unshown = unshown_changes(plan, before, &entry.version)?;
         grade(change, before, &entry.version, &unshown);
         if change.kind == "recreated" && change.rewrite.is_none() {
