@@ -65,6 +65,10 @@ class Link:
         """Host and port."""
         return f"{HOST}:{self.port}"
 
+    def count(self) -> int:
+        """How many connections go through it."""
+        return self._do(lambda: len(self._connections))
+
     def cut(self, *, reset: bool = True) -> int:
         """End all connections that there are; how many there were."""
         return self._do(lambda: self._cut(reset))

@@ -19,6 +19,7 @@ from .checks import ScenarioFailed, ScenarioSkipped, check, equal, wait_for
 from .command import Command
 from .database import Database
 from .own_registry import OwnRegistry
+from .proxy import FaultProxy, Link
 from .rest import Rest, quoted
 from .topics import Cluster, Record, Schemas, Topic
 from .worker import Connector, Worker, free_port, free_ports
@@ -85,9 +86,9 @@ class Trial:
         self.use(server)
         self._create_source()
 
-    def own_kafka(self, brokers: int = 1, **settings: str) -> Kafka:
+    def own_kafka(self, brokers: int = 1, *, at_port: int | None = None, **settings: str) -> Kafka:
         """Use a cluster of this trial's own from here on, with these settings; underscores stand for dots."""
-        cluster = Kafka(brokers, name="kafka-own", at_port=free_ports(2 * brokers), settings=_dotted(settings))
+        cluster = Kafka(brokers, name="kafka-own", at_port=at_port or free_ports(2 * brokers), settings=_dotted(settings))
         shared = self.cluster
 
         def back() -> None:
@@ -99,6 +100,18 @@ class Trial:
         cluster.start()
         self.kafka, self.cluster = cluster, Cluster(cluster.address)
         return cluster
+
+    def own_kafka_by_link(self) -> Link:
+        """Use a broker of this trial's own that reaches itself through a link: so what it tells its partitions of ended transactions
+        (the markers) can come late, while clients go past it."""
+        proxy = FaultProxy()
+        self.later(proxy.close)
+        at_port, inner, outer = free_ports(2), free_port(), free_port()
+        link = proxy.link(inner, outer)
+        self.own_kafka(at_port=at_port, inter_broker_listener_name="PROXIED",
+                       listeners=f"PLAINTEXT://{HOST}:{at_port},CONTROLLER://{HOST}:{at_port + 1},PROXIED://{HOST}:{inner}",
+                       advertised_listeners=f"PLAINTEXT://{HOST}:{at_port},PROXIED://{HOST}:{outer}")
+        return link
 
     def own_registry(self) -> OwnRegistry:
         """Use a registry of this trial's own from here on, one that faults can be ordered from."""

@@ -6,12 +6,14 @@
 
 mod diff;
 mod event;
+mod existing_rows;
 mod key_values;
 mod scalar;
 mod table;
 
 pub use diff::{ChangeClass, ColumnChange, Rewrite, TableChange, diff};
 pub use event::{Cell, ChangeKind, Event, RowImage, TransactionPlace};
+pub use existing_rows::{Consequence, consequence};
 pub use key_values::{EachPair, KeyValueReader, KeyValues};
 pub use scalar::{
     Bits, ByteText, Decimal, DecimalText, Instant, Interval, IntervalParts, Scalar, Sequence,

@@ -123,11 +123,7 @@ impl<L: TransactionLog> Boundaries<L> {
             }
             Staged::Control { batch, states, offset } => {
                 self.close(now)?;
-                self.marker = None;
-                self.log.begin()?;
-                self.log.produce(&batch)?;
-                self.log.produce_states(&states)?;
-                self.commit(&offset, now)?;
+                self.say((&batch, &states), &offset, now)?;
                 Some(batch)
             }
             Staged::Marker { offset } => {
@@ -146,6 +142,15 @@ impl<L: TransactionLog> Boundaries<L> {
             }
             Staged::Fault(fault) => {
                 self.finish(now)?;
+                return Err(fault);
+            }
+            Staged::Refusal { fault, batch, states, offset } => {
+                self.finish(now)?;
+                // what was committed of a large transaction stays so
+                let reached = self.committed.borrow().clone().unwrap_or(offset);
+                if let Err(other) = self.say((&batch, &states), &reached, now) {
+                    tracing::warn!(error = %other, "the refusal cannot be told on the control topic");
+                }
                 return Err(fault);
             }
         };
@@ -224,6 +229,20 @@ impl<L: TransactionLog> Boundaries<L> {
         let open = Open { since, bytes: before + batch.byte_len(), offset };
         self.state = if complete { State::Whole(open) } else { State::Part(open) };
         Ok(())
+    }
+
+    /// Commits control records in a transaction of their own.
+    fn say(
+        &mut self,
+        (batch, states): (&Batch, &[TableState]),
+        offset: &OffsetRecord,
+        now: Instant,
+    ) -> Result<(), Fault> {
+        self.marker = None;
+        self.log.begin()?;
+        self.log.produce(batch)?;
+        self.log.produce_states(states)?;
+        self.commit(offset, now)
     }
 
     /// Commits what is open with its own offset.

@@ -83,13 +83,26 @@ pub enum Staged {
     /// A definite fault at this place: every complete transaction before is committed, an
     /// unfinished one aborted; then the publisher ends with this fault.
     Fault(Fault),
+    /// The same, and before the end it is told why, in a Kafka transaction of its own.
+    Refusal {
+        /// The fault.
+        fault: Fault,
+        /// The control records that tell of it.
+        batch: Batch,
+        /// The states that belong to them.
+        states: Vec<TableState>,
+        /// The position that is stored if none was committed yet.
+        offset: OffsetRecord,
+    },
 }
 
 impl Staged {
     /// The bytes for which it counts in the queue.
     pub fn weight(&self) -> usize {
         let content = match self {
-            Self::Records { batch, states, .. } | Self::Control { batch, states, .. } => {
+            Self::Records { batch, states, .. }
+            | Self::Control { batch, states, .. }
+            | Self::Refusal { batch, states, .. } => {
                 let states: usize = states
                     .iter()
                     .map(|state| state.key.len() + state.value.as_ref().map_or(0, Vec::len))

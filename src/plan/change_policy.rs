@@ -78,24 +78,35 @@ impl ChangePolicy {
         self.acknowledged.iter().any(|one| one == id)
     }
 
-    /// Sees whether a change goes on. `table` is the one after it, `key` what became of the columns
-    /// by which its records are keyed, if they are others.
+    /// Sees whether a change goes on. `names` are the table's before and after it, `key` what became
+    /// of the columns by which its records are keyed, if they are others.
     ///
     /// # Errors
     /// It stops until it is acknowledged under this id.
     pub fn judge(
         &self,
         id: &str,
-        table: &TableId,
+        names: (&TableId, &TableId),
         change: &TableChange,
         key: Option<&str>,
     ) -> Result<(), Fault> {
-        let objection = self.objection(table, change, key.is_some());
+        let (former, table) = names;
+        let objection = self.objection(names, change, key.is_some());
         let Some((code, why)) = objection.filter(|_| !self.lets_pass(id)) else {
             return Ok(());
         };
-        let what: Vec<String> =
-            key.map(str::to_owned).into_iter().chain(change.columns.iter().map(describe)).collect();
+        let renamed = (former != table).then(|| format!("renamed: {former} → {table}"));
+        let what: Vec<String> = renamed
+            .into_iter()
+            .chain(key.map(str::to_owned))
+            .chain(
+                change
+                    .columns
+                    .iter()
+                    .filter(|one| one.kind != "renamed" || !one.column.is_empty())
+                    .map(describe),
+            )
+            .collect();
         let what = if what.is_empty() { change.kind.to_owned() } else { what.join("; ") };
         Err(code
             .fault(format!("the definition of \"{table}\" changed ({what}), and {why}"))
@@ -116,7 +127,7 @@ impl ChangePolicy {
 
     fn objection(
         &self,
-        table: &TableId,
+        (former, table): (&TableId, &TableId),
         change: &TableChange,
         is_rekeyed: bool,
     ) -> Option<(Code, &'static str)> {
@@ -137,7 +148,8 @@ impl ChangePolicy {
         if change.kind == "renamed" && self.renames == ChangeMode::Refuse {
             return Some((Code::SchemaRenamed, "schema.rename.action=refuse"));
         }
-        let is_refused = self.of(table) == ChangeMode::Refuse;
+        // a table does not leave its own rule by leaving its name
+        let is_refused = [former, table].iter().any(|one| self.of(one) == ChangeMode::Refuse);
         is_refused.then_some((Code::SchemaChanged, "schema.changes=refuse"))
     }
 }
@@ -222,7 +234,7 @@ mod tests {
             ..ChangePolicy::default()
         };
         let table = TableId { namespace: "public".to_owned(), name: "t".to_owned() };
-        let judged = policy.judge(ID, &table, &change(class), None);
+        let judged = policy.judge(ID, (&table, &table), &change(class), None);
         assert_eq!(judged.as_ref().err().map(Fault::code), expect);
         if let Err(fault) = judged {
             let text = fault.to_string();
@@ -252,7 +264,7 @@ mod tests {
             let policy = ChangePolicy { keys, renames, ..ChangePolicy::default() };
             let change = TableChange { kind, columns: Vec::new(), ..change(ChangeClass::Relation) };
             let key = is_rekeyed.then_some("key: (id) → ()");
-            let judged = policy.judge(ID, &table, &change, key);
+            let judged = policy.judge(ID, (&table, &table), &change, key);
             assert_eq!(judged.as_ref().err().map(Fault::code), expect);
             let text = judged.err().map(|fault| fault.to_string()).unwrap_or_default();
             assert_eq!(text.contains("key: (id) → ()"), is_rekeyed && expect.is_some(), "{text}");
@@ -264,6 +276,20 @@ mod tests {
         check(Refuse, Forward, false, "renamed", None);
         check(Forward, Refuse, false, "renamed", Some(Code::SchemaRenamed));
         check(Forward, Refuse, false, "recreated", None);
+    }
+
+    #[test]
+    fn a_table_does_not_leave_its_own_rule_by_leaving_its_name() {
+        let named = |name: &str| TableId { namespace: "public".to_owned(), name: name.to_owned() };
+        let tables = BTreeMap::from([("public.t".to_owned(), ChangeMode::Refuse)]);
+        let policy = ChangePolicy { tables, ..ChangePolicy::default() };
+        let change =
+            TableChange { kind: "renamed", columns: Vec::new(), ..change(ChangeClass::Relation) };
+        let (old, new) = (named("t"), named("u"));
+        let fault = policy.judge(ID, (&old, &new), &change, None).unwrap_err();
+        assert_eq!(fault.code(), Code::SchemaChanged);
+        assert!(fault.to_string().contains("public.t → public.u"), "{fault}");
+        policy.judge(ID, (&new, &new), &change, None).unwrap();
     }
 
     #[test]

@@ -8,7 +8,10 @@
 use std::sync::{Arc, LazyLock};
 
 use super::change_policy::ChangeMode;
-use crate::change::{Column, ColumnChange, ColumnDefault, TableChange, TableId, TableVersion};
+use crate::change::{
+    Column, ColumnChange, ColumnDefault, Consequence, TableChange, TableId, TableVersion,
+    consequence,
+};
 use crate::error::Code;
 use crate::record::{Field, Kind, Literal, Schema};
 
@@ -36,6 +39,9 @@ pub struct ControlOrigin<'a> {
     pub command: Option<&'a str>,
     /// The position behind which it happened, if it is known only that it did so before this one.
     pub after_position: Option<&'a str>,
+    /// The position by which the record is named, if that is another one: where it is known only
+    /// that something happened, looking again comes to another position.
+    pub named_by: Option<&'a str>,
     /// What becomes of changes of this table.
     pub mode: ChangeMode,
     /// An operator let this one pass.
@@ -90,11 +96,7 @@ pub fn control_record(
     let kind = if origin.refused.is_some() { "refused" } else { kind };
     let changes = change.map_or(&[][..], |change| &change.columns);
     let rewrite = change.and_then(|change| change.rewrite.as_ref());
-    let rewrites = rewrite.map(|rewrite| match rewrite.changes_values {
-        Some(true) => "yes",
-        Some(false) => "no",
-        None => "unknown",
-    });
+    let means = change.map_or_else(Consequence::default, |change| meaning(origin, change, after));
     let action = match rewrite {
         _ if origin.refused.is_some() => "stopped",
         Some(rewrite) if rewrite.action == "resnapshot" => rewrite.action,
@@ -116,10 +118,10 @@ pub fn control_record(
         text(origin.mode.as_str()),
         text(action),
         optional(origin.command),
-        optional(rewrites),
+        optional(means.rewrites),
         optional(rewrite.and_then(|rewrite| rewrite.reason.as_deref())),
-        optional(rewrite.map(|rewrite| rewrite.existing_rows)),
-        optional(rewrite.map(|rewrite| rewrite.recommended)),
+        optional(means.existing_rows),
+        optional(means.recommended),
         optional(origin.refused.map(Code::id)),
     ]);
     let (key_schema, value_schema) = (&SCHEMAS.0, &SCHEMAS.1);
@@ -131,10 +133,28 @@ pub fn control_record(
     }
 }
 
+/// What a change means for rows that were there: as the source says, or else as far as it is known.
+fn meaning(origin: &ControlOrigin<'_>, change: &TableChange, after: &TableVersion) -> Consequence {
+    let Some(rewrite) = &change.rewrite else {
+        let is_told = origin.provenance == Provenance::Trigger;
+        return consequence(change, after, origin.command.filter(|_| is_told));
+    };
+    Consequence {
+        rewrites: Some(match rewrite.changes_values {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "unknown",
+        }),
+        existing_rows: Some(rewrite.existing_rows),
+        recommended: Some(rewrite.recommended),
+    }
+}
+
 /// The id of the record about a table, by the source's number of it. The same place in the same
 /// stream gives the same id.
 pub fn control_id(origin: &ControlOrigin<'_>, native_id: u64) -> String {
-    let ControlOrigin { system, stream, commit_position, sequence, .. } = origin;
+    let ControlOrigin { system, stream, sequence, .. } = origin;
+    let commit_position = origin.named_by.unwrap_or(origin.commit_position);
     let refused = if origin.refused.is_some() { ":refused" } else { "" };
     format!("{system}:{stream}:{native_id}:{commit_position}:{sequence}{refused}")
 }
@@ -355,6 +375,7 @@ mod tests {
             provenance: Provenance::Stream,
             command: None,
             after_position: None,
+            named_by: None,
             mode: ChangeMode::Forward,
             acknowledged: false,
             refused: None,

@@ -32,6 +32,8 @@ mod types;
 #[cfg(test)]
 mod column_rules_tests;
 #[cfg(test)]
+mod control_tests;
+#[cfg(test)]
 mod golden_tests;
 #[cfg(test)]
 mod record_tests;

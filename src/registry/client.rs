@@ -153,6 +153,7 @@ impl Registry {
         let request = Request::Fetch(1);
         match self.attempt(request, "a first question").await {
             Ok(_) => Ok(()),
+            // it has no such schema, so it is a registry
             Err(Outcome::Refused(fault)) if fault.message().contains("(HTTP 404") => Ok(()),
             Err(Outcome::Refused(fault)) => Err(fault),
             Err(Outcome::Again(cause)) => {

@@ -47,8 +47,12 @@ pub(super) fn judge(error: &SRCError, what: &str) -> Outcome {
         // Operation not permitted: the subject or the whole registry is read-only.
         422 if number == 42_205 => Outcome::Refused(Code::RegistryRefused.fault(text("refuses"))),
         422 => Outcome::Refused(Code::SchemaInvalid.fault(text("refuses as invalid"))),
-        // A proxy answers so while the registry behind it is away.
-        404 if answer.is_none() => Outcome::Again(text("does not know")),
+        // Not the registry's "no such schema" but its web server's "no such address": the address is
+        // another one's, or a proxy answers while the registry behind it is away or just starting.
+        404 if answer.is_none() || number == 404 => Outcome::Again(format!(
+            "{}; is schema.registry.url the whole address of the registry?",
+            text("does not know")
+        )),
         404 => Outcome::Refused(
             Code::RegistryRefused
                 .fault(text("does not know"))

@@ -181,6 +181,7 @@ async fn whatever_may_heal_is_asked_again() {
         error(503, 50_300, "starting"),
         Answer::Body(502, "<html>bad gateway</html>".to_owned()),
         Answer::Body(404, "<html>no backend</html>".to_owned()),
+        error(404, 404, "HTTP 404 Not Found"),
         Answer::Body(200, "<html>hello</html>".to_owned()),
         Answer::Body(200, r#"{"version":1}"#.to_owned()),
         Answer::Torn,
@@ -204,7 +205,7 @@ async fn whatever_may_heal_is_asked_again() {
     assert_eq!(seen.what, "the schema for subject 'srv.t-value'");
     assert!(!seen.cause.is_empty());
     assert_eq!(asked.await.unwrap(), Ok(7));
-    assert_eq!(fake.requests().len(), 11);
+    assert_eq!(fake.requests().len(), 12);
     assert_eq!(*registry.waiting().borrow(), None);
 }
 
@@ -365,4 +366,16 @@ async fn a_schema_that_is_missing_or_not_avro_is_refused() {
 fn a_registry_without_an_address_is_refused() {
     let fault = Registry::new(Settings::new(Vec::new(), Authentication::Address)).unwrap_err();
     assert_eq!(fault.code(), Code::ConfigInvalid);
+}
+
+#[tokio::test]
+async fn who_knows_no_address_of_a_registry_is_none_and_is_named() {
+    let elsewhere = Fake::start(vec![error(404, 404, "HTTP 404 Not Found")]).await;
+    let fault = elsewhere.registry().check().await.unwrap_err();
+    assert_eq!(fault.code(), Code::RegistryUnreachable);
+    let text = fault.to_string();
+    assert!(text.contains(&elsewhere.address.to_string()), "{text}");
+    assert!(text.contains("schema.registry.url"), "{text}");
+    let empty = Fake::start(vec![error(404, 40_403, "Schema not found")]).await;
+    assert_eq!(empty.registry().check().await, Ok(()));
 }

@@ -393,8 +393,7 @@ impl<S: Services> Stage<S> {
     }
 
     /// Tells why the stream ends here. It goes out behind everything that is complete, if the stream
-    /// does end by a definite fault; not where a part of the open transaction is out already, which
-    /// is taken back.
+    /// does end by a definite fault. Of a transaction that was split, what Kafka has stays there.
     ///
     /// # Errors
     /// The record cannot be encoded, or registry or broker refuse.
@@ -649,12 +648,13 @@ impl<S: Services> Stage<S> {
         self.joining.clear();
         self.ledger.forget();
         self.hand_over().await?;
-        if let (Some(Control { batch, states }), Some(offset), OpenTransaction::Staged) =
-            (self.parting.take(), self.last.clone(), self.open)
-        {
-            self.send(Staged::Control { batch, states, offset }).await?;
-        }
-        self.send(Staged::Fault(fault)).await
+        let last = match (self.parting.take(), self.last.clone()) {
+            (Some(Control { batch, states }), Some(offset)) => {
+                Staged::Refusal { fault, batch, states, offset }
+            }
+            _ => Staged::Fault(fault),
+        };
+        self.send(last).await
     }
 
     async fn send(&self, item: Staged) -> Result<(), Fault> {

@@ -13,8 +13,8 @@ use crate::kafka::{
 };
 use crate::plan::testing::{column, required, source_block, table};
 use crate::plan::{
-    ChangeMode, ControlOrigin, DeleteHandling, ExtractNewRecordState, PlanSettings, Provenance,
-    Step, Transform, control_record,
+    ChangeMode, ControlOrigin, ControlRecord, DeleteHandling, ExtractNewRecordState, PlanSettings,
+    Provenance, Step, Transform, control_record,
 };
 
 struct Outside {
@@ -143,32 +143,45 @@ impl Bench {
                 Staged::Marker { offset } => format!("marker @{}", name(&offset)),
                 Staged::Flush { .. } => "flush".to_owned(),
                 Staged::Fault(fault) => format!("fault {}", fault.code()),
+                Staged::Refusal { fault, batch, states, offset } => format!(
+                    "fault {} told {} states {} @{}",
+                    fault.code(),
+                    batch.records().len(),
+                    states.len(),
+                    name(&offset)
+                ),
             });
         }
         words
     }
 
     async fn announce(&mut self) {
-        let version = table("t", vec![required("id", ColumnType::Int32)]);
-        let origin = ControlOrigin {
-            system: "s",
-            database: "d",
-            stream: "x",
-            commit_position: "0/1",
-            end_position: None,
-            transaction: None,
-            sequence: 1,
-            provenance: Provenance::Stream,
-            command: None,
-            after_position: None,
-            mode: ChangeMode::Forward,
-            acknowledged: false,
-            refused: None,
-        };
-        let record = control_record(&origin, None, &version, None);
-        let state = TableState { key: "1".to_owned(), value: Some(b"state".to_vec()) };
+        let (record, state) = announcement();
         self.stage.announce(&record, state).await.unwrap();
     }
+}
+
+fn announcement() -> (ControlRecord, TableState) {
+    let version = table("t", vec![required("id", ColumnType::Int32)]);
+    let origin = ControlOrigin {
+        system: "s",
+        database: "d",
+        stream: "x",
+        commit_position: "0/1",
+        end_position: None,
+        transaction: None,
+        sequence: 1,
+        provenance: Provenance::Stream,
+        command: None,
+        after_position: None,
+        named_by: None,
+        mode: ChangeMode::Forward,
+        acknowledged: false,
+        refused: None,
+    };
+    let record = control_record(&origin, None, &version, None);
+    let state = TableState { key: "1".to_owned(), value: Some(b"state".to_vec()) };
+    (record, state)
 }
 
 fn name(offset: &OffsetRecord) -> String {
@@ -244,6 +257,20 @@ async fn the_end_of_a_spilled_transaction_is_told_even_without_further_records()
     bench.stage.spill(at("begin"), at("inside")).await.unwrap();
     bench.commit("end").await;
     assert_eq!(bench.staged(), [r#"part {"id":1} @inside"#, "complete  @end"]);
+}
+
+#[tokio::test]
+async fn a_refusal_is_told_also_where_parts_of_its_transaction_are_out() {
+    let (record, state) = announcement();
+    let mut bench = open(500, CleanupPolicy::Delete).await.unwrap();
+    bench.stage.stand_at(at("begin"));
+    bench.insert("1", &"x".repeat(600)).await.unwrap();
+    bench.stage.spill(at("begin"), at("inside")).await.unwrap();
+    bench.insert("2", "y").await.unwrap();
+    bench.stage.leave_word(&record, state).await.unwrap();
+    bench.stage.fail(Code::SchemaChanged.fault("x")).await.unwrap();
+    let expect = [r#"part {"id":1} @inside"#, "fault TG-E-SCHEMA-CHANGED told 1 states 1 @begin"];
+    assert_eq!(bench.staged(), expect);
 }
 
 #[tokio::test]

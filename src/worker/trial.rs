@@ -138,6 +138,10 @@ impl<R: FnMut(&TriedRecord<'_>) -> bool> Shower<R> {
                 }
                 // the source's own end says the same
                 Staged::Fault(_) => None,
+                Staged::Refusal { batch, .. } => {
+                    self.show(&batch, &mut topics);
+                    None
+                }
             };
             if offset.is_some() {
                 self.committed.send_replace(offset);

@@ -216,7 +216,9 @@ fn item(staged: Staged, topics: &TopicList) -> Item {
         Staged::Marker { offset } => {
             Item { records: Vec::new(), states: Vec::new(), offset, ends: true }
         }
-        Staged::Flush { .. } | Staged::Fault(_) => unreachable!("nothing of that kind is recorded"),
+        Staged::Flush { .. } | Staged::Fault(_) | Staged::Refusal { .. } => {
+            unreachable!("nothing of that kind is recorded")
+        }
     }
 }
 

@@ -193,9 +193,9 @@ def rewrites(t: Trial) -> None:
         ("ddl_captured [rewriting] retyped v, rewritten v", "type", "values_unknown", "warned"),
         ("ddl_captured [rewriting] retyped v, rewritten v", "type", "values_unknown", "warned"),
         ("ddl_captured [rewriting] added u, rewritten u", "default", "default_not_replayed", "warned"),
-        ("ddl_captured [additive] added c", None, None, "forwarded"),
+        ("ddl_captured [additive] added c", None, "default_not_replayed", "forwarded"),
         ("ddl_captured [rewriting] retyped s, rewritten s", "type", "values_unknown", "warned"),
-        ("ddl_captured [compatible] retyped s", None, None, "forwarded"),
+        ("ddl_captured [compatible] retyped s", None, "unaffected", "forwarded"),
         ("ddl_captured [rewriting] rewritten c", "type", "values_unknown", "warned"),
     ], "what was captured")
     shrunk = found[3]

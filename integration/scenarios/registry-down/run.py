@@ -69,5 +69,38 @@ def read_only(t: Trial) -> None:
     equal([r.after["id"] for r in t.settled_records("t")], [1], "ids")
 
 
-CASES = {"away": run, "hanging": hanging, "read-only": read_only}
+def credentials(t: Trial) -> None:
+    """Who is not let in is told so at once; with the right ones it goes on."""
+    registry = t.own_registry()
+    connector = t.connect()
+    registry.fault(401, "POST /subjects")
+    t.sql("alter table t add column v text", "insert into t values (2, 'x')")
+    trace = connector.wait_failed("TG-E-REGISTRY-REFUSED")
+    check("401" in trace, f"the status: {trace}")
+    registry.heal()
+    connector.restart()
+    connector.wait_running()
+    equal([r.after["id"] for r in t.settled_records("t")], [1, 2], "ids")
+
+
+def elsewhere(t: Trial) -> None:
+    """An address at which no registry answers is named when the connector is made; while it runs that is waited for."""
+    registry = t.own_registry()
+    url = f"{registry.address}/no/such/path"
+    wrong = {f"{side}.converter.schema.registry.url": url for side in ("key", "value")}
+    worker = t.worker()
+    text = t.refused(worker, t.config() | wrong | {f"{side}.converter": "io.confluent.connect.avro.AvroConverter" for side in ("key", "value")},
+                     "TG-E-REGISTRY-UNREACHABLE")
+    check(url in text and "schema.registry.url" in text, f"the address is named: {text}")
+    t.nothing_left()
+    connector = t.connect(worker)
+    registry.fault(404, "POST /subjects")
+    t.sql("alter table t add column v text", "insert into t values (2, 'x')")
+    wait_for(lambda: len(registry.requests("POST /subjects.*versions")) > 6, 30, "more attempts", connector.failed)
+    registry.heal()
+    equal([r.after["id"] for r in t.settled_records("t")], [1, 2], "ids")
+
+
+CASES = {"away": run, "hanging": hanging, "read-only": read_only, "credentials": credentials, "elsewhere": elsewhere}
+LONG = {"credentials"}
 del run

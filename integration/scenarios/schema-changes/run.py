@@ -73,6 +73,8 @@ def modifiers(t: Trial) -> None:
     equal([int(r.extension("epoch")) for r in rows], [1, 2, 3, 3], "epochs of rows")
     found = changes(t)
     equal([short(c) for c in found], ["observed: retyped n", "observed: dropped a, retyped n"], "what was announced")
+    equal([(c["rewrites_existing_rows"], c["existing_rows"], c["recommended"]) for c in found],
+          [("yes", "recast_deterministic", "recast"), ("no", "unaffected", "none")], "what it means for rows that are there")
     n = [next(c for c in found[0][side]["columns"] if c["name"] == "n")["type_modifier"] for side in ("before", "after")]
     equal(n, [655368, 655365], "modifiers")
 

@@ -26,7 +26,8 @@ pub(super) fn describe(value: &Value, paint: Paint) -> (String, Vec<String>) {
             let code = value.get("code").and_then(Value::as_str).unwrap_or("no code");
             format!("the connector stopped at a change of {table} ({code}):")
         }
-        Some("suspected") => format!("{table} was probably rewritten"),
+        Some("suspected") if rewrites(value) => format!("{table} was probably rewritten"),
+        Some("suspected") => format!("{table} is not captured any more"),
         Some("reread") => format!("{table} was read again; its rows are all there"),
         _ if rewrites(value) => format!("the rows of {table} were written anew"),
         _ if changes.is_empty() => format!("the definition of {table} changed"),
@@ -65,9 +66,15 @@ pub(super) fn describe(value: &Value, paint: Paint) -> (String, Vec<String>) {
     (heading, lines)
 }
 
-/// Whether values of rows that were there are, or may be, others now.
+/// Whether rows that were there were written anew, or may have been, beside what the columns' own
+/// changes say.
 fn rewrites(value: &Value) -> bool {
-    value.get("rewrites_existing_rows").is_some_and(|word| word == "yes" || word == "unknown")
+    let is = |name: &str, words: [&str; 2]| {
+        value.get(name).is_some_and(|word| words.iter().any(|one| word == one))
+    };
+    let is_told = value.get("rewrite_reason").is_some_and(Value::is_string);
+    is("rewrites_existing_rows", ["yes", "unknown"])
+        && (is_told || is("kind", ["suspected", "recreated"]))
 }
 
 fn former_name(value: &Value) -> String {
@@ -224,11 +231,10 @@ mod tests {
         check(
             &rewritten,
             &expect![[r#"
-                the rows of public.item were written anew
+                the columns of public.item changed
                 column a is now called b
                 the default of column c was – and is now 5
                 column v was computed anew
-                what was published of its rows may not be true any more
                 epoch 3, from the transaction at 0/1A2B, class additive"#]],
         );
         let went = json!([{"column": "", "kind": "partition removed", "from": "p_1", "to": null}]);

@@ -111,7 +111,7 @@ impl Bench {
 
     /// One word each: `3` a record in a transaction of its own with that offset, `4,5` two records,
     /// `6+` a part of a large transaction, `m7` a marker, `c8` a control record, `f9` a flush,
-    /// `f` one without offset, `s9` a record whose state goes with it, `s` a state without records, `!` a fault, `~50` milliseconds pass, `.` the queue is empty.
+    /// `f` one without offset, `s9` a record whose state goes with it, `s` a state without records, `!` a fault, `!8` one that is told by a control record, `~50` milliseconds pass, `.` the queue is empty.
     fn word(&mut self, word: &str) {
         let (head, rest) = word.split_at(1);
         match head {
@@ -132,7 +132,15 @@ impl Bench {
                 offset: offset(&format!("s{rest}")),
                 complete: true,
             }),
-            "!" => self.take(Staged::Fault(Code::ValueMalformed.fault("poison"))),
+            "!" if rest.is_empty() => {
+                self.take(Staged::Fault(Code::ValueMalformed.fault("poison")));
+            }
+            "!" => self.take(Staged::Refusal {
+                fault: Code::ValueMalformed.fault("poison"),
+                batch: batch([rest.parse().unwrap()]),
+                states: vec![TableState { key: "t".into(), value: None }],
+                offset: offset("begin"),
+            }),
             "~" => self.now += Duration::from_millis(rest.parse().unwrap()),
             "." if self.outcome.is_ok() => self.outcome = self.boundaries.rest(self.now),
             "." => {}
@@ -190,6 +198,12 @@ fn a_state_that_goes_with_records_is_in_their_kafka_transaction() {
 fn a_large_transaction_stands_alone_and_takes_only_itself_down() {
     check("1 2 3+", "[1 2 @2]");
     check("1 2 3+ 4+ !", "[1 2 @2](3 4)");
+    check("1 2 3+ 4+ !5", "[1 2 @2](3 4)[5 t= @2]");
+    // nothing was committed in this life
+    check("3+ !5", "(3)[5 t= @begin]");
+    check("!5", "[5 t= @begin]");
+    // what a split left in Kafka stays said
+    check("1+ c2 3+ !5", "[1 @1+][2 t= @c2](3)[5 t= @c2]");
     check("1 2 3+ 4+ 5 6 .", "[1 2 @2][3 4 5 6 @6]");
 }
 

@@ -57,7 +57,14 @@ pub(super) async fn frame_in<S: Services>(
         |oid| decoder.type_name(oid).map(|(namespace, name)| WireType { namespace, name });
     match publishing.tables.describe(&descriptor, place, &wire_types).await? {
         Some(table) => decoder.install(descriptor.oid, table),
-        None => decoder.exclude(descriptor.oid),
+        None => {
+            if publishing.is_new(sequence) {
+                let Publishing { tables, stage, .. } = &mut *publishing;
+                tables.depart(&descriptor, place, &wire_types, stage).await?;
+                publishing.take_upheavals()?;
+            }
+            decoder.exclude(descriptor.oid)
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Looks at the catalogue for rewrites that no description in the stream shows.
+//! Looks at the catalogue for what no description in the stream shows: rewrites, and tables that went.
 //!
 //! A table that is written anew has another file, and the column that was computed anew has another
 //! row in the catalogue. `VACUUM FULL`, `CLUSTER` and `TRUNCATE` give it another file, too, but touch
@@ -50,15 +50,35 @@ struct SeenColumn {
     written_by: u32,
 }
 
-/// A table that looks other than it did.
+/// What was seen of a table that is not as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) enum Look {
+    /// It looks other than it did.
+    Other {
+        /// Its number.
+        oid: u32,
+        /// How it looks.
+        sight: Sight,
+        /// What is suspected to have happened to its rows, and behind which position.
+        suspicion: Option<(Vec<ColumnChange>, String)>,
+    },
+    /// It is not captured any more.
+    Gone(Departure),
+}
+
+/// A table that was captured, and is not under the name that it has now, or is not there any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Departure {
     /// Its number.
     pub(super) oid: u32,
-    /// How it looks.
-    pub(super) sight: Sight,
-    /// What is suspected to have happened to its rows, and behind which position.
-    pub(super) suspicion: Option<(Vec<ColumnChange>, String)>,
+    /// Schema and name of now; `None`: it was dropped.
+    pub(super) now: Option<(String, String)>,
+    /// The publication carries it under that name: the stream tells of it with its next row.
+    pub(super) is_published: bool,
+    /// Where it was seen last as it was before.
+    pub(super) after: String,
+    /// Where it was looked for.
+    pub(super) position: String,
 }
 
 /// Looks until it is dropped.
@@ -150,11 +170,13 @@ impl Watcher {
         let sql = query(&self.settings.publication_name, connection.version());
         let rows = connection.query("looking for rewritten tables", &sql).await?;
         let mut looks = Vec::new();
+        let mut missing: Vec<u32> = self.seen.keys().copied().collect();
         for row in &rows {
             if !self.settings.tables.captures(row.text(1)?, row.text(2)?) {
                 continue;
             }
             let (oid, sight) = (row.parse_as(0)?, sight_of(row)?);
+            missing.retain(|other| *other != oid);
             let before = self.seen.get(&oid);
             if before.is_some_and(|before| before.looks_like(&sight)) {
                 continue;
@@ -164,10 +186,49 @@ impl Watcher {
                 (!found.is_empty()).then(|| (found, before.position.clone()))
             });
             self.seen.insert(oid, sight.clone());
-            looks.push(Look { oid, sight, suspicion });
+            looks.push(Look::Other { oid, sight, suspicion });
+        }
+        if !missing.is_empty() {
+            missing.sort_unstable();
+            let sql = departures(&self.settings.publication_name, &missing);
+            let rows = connection.query("looking for tables by their numbers", &sql).await?;
+            for row in &rows {
+                looks.extend(self.departed(row)?.map(Look::Gone));
+            }
         }
         Ok(looks)
     }
+
+    /// A table that was seen before and is not listed any more.
+    fn departed(&mut self, row: &Row) -> Result<Option<Departure>, Fault> {
+        let oid = row.parse_as(0)?;
+        let now = match (row.optional(1)?, row.optional(2)?) {
+            // whoever looks after the publication tells of a table that fell out of it
+            (Some(schema), Some(name)) if self.settings.tables.captures(schema, name) => {
+                return Ok(None);
+            }
+            (Some(schema), Some(name)) => Some((schema.to_owned(), name.to_owned())),
+            _ => None,
+        };
+        let is_published = row.is_true(4)?;
+        let position = row.text(3)?.to_owned();
+        let after = self.seen.remove(&oid).map(|before| before.position);
+        Ok(after.map(|after| Departure { oid, now, is_published, after, position }))
+    }
+}
+
+/// What became of tables with these numbers.
+fn departures(publication: &str, oids: &[u32]) -> String {
+    let numbers: Vec<String> = oids.iter().map(ToString::to_string).collect();
+    format!(
+        "SELECT o.oid, n.nspname, c.relname, pg_current_wal_insert_lsn()::text, \
+         EXISTS (SELECT FROM pg_publication_tables p WHERE p.pubname = {} \
+          AND p.schemaname = n.nspname AND p.tablename = c.relname) \
+         FROM unnest('{{{}}}'::oid[]) o (oid) LEFT JOIN pg_class c ON c.oid = o.oid \
+         LEFT JOIN pg_namespace n ON n.oid = c.relnamespace ORDER BY o.oid",
+        literal(publication),
+        numbers.join(",")
+    )
 }
 
 fn query(publication: &str, version: ServerVersion) -> String {

@@ -3,8 +3,8 @@
 //! The server follows an altered publication without a word: rows of a table that was dropped from
 //! it, or hidden by a filter, simply do not come any more. Asks the catalogue now and then, on a
 //! connection of its own. Looks after the event triggers too, where they are relied upon.
-//! **Invariant:** a publication that hides something of what is captured ends
-//! the stream with a code; one that cannot be asked about does not.
+//! **Invariants:** a publication that hides something of what it carried ends the stream with a code;
+//! one that cannot be asked about does not, nor does a table that was made meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,6 +67,17 @@ pub(super) struct Seen {
     pub(super) names: Vec<(String, String)>,
     /// What it lists.
     pub(super) members: Vec<Member>,
+}
+
+impl Seen {
+    /// Whether it carried a table, perhaps under another name.
+    fn had(&self, table: &RelationEntry) -> bool {
+        self.members.iter().any(|member| member.oid == table.oid)
+            || self
+                .names
+                .iter()
+                .any(|(schema, name)| *schema == table.namespace && *name == table.name)
+    }
 }
 
 #[derive(Debug)]
@@ -150,6 +161,8 @@ impl Look {
         if !unfit.is_empty() && settings.row_filters.pushdown == Pushdown::Publication {
             return Ok(());
         }
+        // a table that was made meanwhile joins when the task starts the next time
+        selection.captured.retain(|table| self.seen.had(table));
         let mut faults = check_definition(settings, &facts, &selection);
         faults.extend(check_coverage(settings, &facts, &selection));
         combine(&faults)?;
@@ -226,4 +239,37 @@ async fn refuse_renamed_labels(
         Some(redefined(&one.table, &one.column, &renamed(one.oid, &one.label, &now)?))
     });
     told.map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::postgres::catalogue::RelationKind;
+
+    #[test]
+    fn only_a_table_that_was_carried_can_be_missed() {
+        let member = Member {
+            oid: 7,
+            entry: 70,
+            namespace: "public".to_owned(),
+            name: "t".to_owned(),
+            row_filter: None,
+            column_list: None,
+        };
+        let names = vec![("public".to_owned(), "by_schema".to_owned())];
+        let seen = Seen { names, members: vec![member], ..Seen::default() };
+        let had = |oid, name: &str| {
+            seen.had(&RelationEntry {
+                oid,
+                namespace: "public".to_owned(),
+                name: name.to_owned(),
+                kind: RelationKind::Table,
+                is_logged: true,
+                partition_of: None,
+            })
+        };
+        assert!(had(7, "renamed"));
+        assert!(had(8, "by_schema"));
+        assert!(!had(9, "made_meanwhile"));
+    }
 }

@@ -366,6 +366,11 @@ impl<'a, S: Services> Publishing<'a, S> {
         }
     }
 
+    /// Whether what stands at this place of the open transaction is not in Kafka yet.
+    pub(super) const fn is_new(&self, sequence: u64) -> bool {
+        !self.is_published(sequence)
+    }
+
     const fn is_published(&self, sequence: u64) -> bool {
         match self.mode {
             Mode::Publish => false,

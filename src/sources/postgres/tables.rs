@@ -6,6 +6,7 @@
 
 mod announcing;
 mod ddl;
+mod departure;
 mod filters;
 mod meaning;
 mod rewrite;

@@ -77,7 +77,7 @@ impl Tables {
         let id = control_id(&origin, entry.version.native_id);
         let key = changed_key(before, &entry.version);
         plan.changes
-            .judge(&id, &entry.version.table, change, key.as_deref())
+            .judge(&id, (&before.table, &entry.version.table), change, key.as_deref())
             .map_err(|fault| fault.at_position(format!("{position}, message {}", origin.sequence)))
     }
 

@@ -149,7 +149,7 @@ impl Tables {
     }
 
     /// What is remembered of a table by its number, unless it is of this place or behind it.
-    fn remembered(&self, oid: u32, place: Place) -> Option<KnownVersion> {
+    pub(super) fn remembered(&self, oid: u32, place: Place) -> Option<KnownVersion> {
         let newest = self.histories.get(&oid)?.newest()?;
         (newest.place < place).then(|| newest.clone())
     }
@@ -424,6 +424,7 @@ impl Tables {
             refused: None,
             command: None,
             after_position: None,
+            named_by: None,
         }
     }
 }

@@ -27,7 +27,10 @@ impl Tables {
         look: Look,
         stage: &mut Stage<S>,
     ) -> Result<(), Fault> {
-        let Look { oid, sight, suspicion } = look;
+        let (oid, sight, suspicion) = match look {
+            Look::Other { oid, sight, suspicion } => (oid, sight, suspicion),
+            Look::Gone(departure) => return self.take_departure(departure, stage).await,
+        };
         self.sights.insert(oid, sight.clone());
         // a table without a version is remembered with its first one
         let Some(history) = self.histories.get_mut(&oid) else { return Ok(()) };
