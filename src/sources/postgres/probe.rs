@@ -190,7 +190,8 @@ impl Watcher {
         }
         if !missing.is_empty() {
             missing.sort_unstable();
-            let sql = departures(&self.settings.publication_name, &missing);
+            let version = connection.version();
+            let sql = departures(&self.settings.publication_name, version, &missing);
             let rows = connection.query("looking for tables by their numbers", &sql).await?;
             for row in &rows {
                 looks.extend(self.departed(row)?.map(Look::Gone));
@@ -218,15 +219,14 @@ impl Watcher {
 }
 
 /// What became of tables with these numbers.
-fn departures(publication: &str, oids: &[u32]) -> String {
+fn departures(publication: &str, version: ServerVersion, oids: &[u32]) -> String {
     let numbers: Vec<String> = oids.iter().map(ToString::to_string).collect();
     format!(
         "SELECT o.oid, n.nspname, c.relname, pg_current_wal_insert_lsn()::text, \
-         EXISTS (SELECT FROM pg_publication_tables p WHERE p.pubname = {} \
-          AND p.schemaname = n.nspname AND p.tablename = c.relname) \
+         EXISTS (SELECT FROM ({}) p WHERE p.oid = o.oid) \
          FROM unnest('{{{}}}'::oid[]) o (oid) LEFT JOIN pg_class c ON c.oid = o.oid \
          LEFT JOIN pg_namespace n ON n.oid = c.relnamespace ORDER BY o.oid",
-        literal(publication),
+        published(publication, version),
         numbers.join(",")
     )
 }
