@@ -126,9 +126,18 @@ impl PublicationFacts {
     }
 
     fn names_table(&self, relation: &RelationEntry) -> bool {
-        self.names
-            .iter()
-            .any(|(schema, table)| *schema == relation.namespace && *table == relation.name)
+        self.has_name(&relation.namespace, &relation.name)
+    }
+
+    /// Whether it lists the relation under a name that it did not have yet when it was read.
+    fn names_anew(&self, relation: &RelationEntry) -> bool {
+        self.members.iter().any(|member| {
+            member.oid == relation.oid && self.has_name(&member.namespace, &member.name)
+        })
+    }
+
+    fn has_name(&self, namespace: &str, name: &str) -> bool {
+        self.names.iter().any(|(schema, table)| schema == namespace && table == name)
     }
 }
 
@@ -422,7 +431,8 @@ pub fn check_coverage(
             .hint(format!("{};", addition(name, std::slice::from_ref(table), selection)))
             .at_table(table.qualified_name())
     };
-    selection.captured.iter().filter(|table| !facts.names_table(table)).map(fault).collect()
+    let is_missing = |table: &&RelationEntry| !facts.names_table(table) && !facts.names_anew(table);
+    selection.captured.iter().filter(is_missing).map(fault).collect()
 }
 
 /// The fault of a publication that was altered and says the same again.

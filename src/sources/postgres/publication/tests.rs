@@ -191,6 +191,17 @@ fn what_a_publication_hides_is_told() {
         facts.members.push(Member { row_filter: Some("x".to_owned()), ..member(9) });
     };
     check(false, of_another, None);
+    // renamed between the two reads
+    let renamed = |facts: &mut PublicationFacts| {
+        "u".clone_into(&mut facts.members[0].name);
+        "u".clone_into(&mut facts.names[0].1);
+    };
+    check(false, renamed, None);
+    let lost = |facts: &mut PublicationFacts| {
+        "u".clone_into(&mut facts.members[0].name);
+        facts.names.remove(0);
+    };
+    check(false, lost, Some("\"public.t\" is captured"));
 }
 
 #[test]
