@@ -163,6 +163,9 @@ codes! {
     SnapshotConflict "SNAPSHOT-CONFLICT" Halt
         "An order for a snapshot beside the stream does not fit what the connector does: a table is being read already, none is, or the stream does not run."
         "GET /connectors/{name}/snapshots says what is being read.";
+    SignalRefused "SIGNAL-REFUSED" Halt
+        "A row of the signal table cannot be read, or is no signal that is known. It has no effect and ends nothing; the log warns of it, with its id."
+        "Correct it and insert it anew, under another id; docs/snapshots.md lists the types.";
     // the stream
     ProtocolUnexpected "PROTOCOL-UNEXPECTED" Halt
         "The source sent a message that the protocol does not allow here."

@@ -408,10 +408,10 @@ fn a_registry_is_asked_in_one_way() {
 fn what_is_known_and_not_built_is_refused_unless_it_asks_for_nothing() {
     parse(&[("snapshot.delay.ms", "0"), ("transforms", ""), ("plugin.name", "pgoutput")]);
     check_faults(
-        &[("signal.data.collection", "public.signal"), ("plugin.name", "decoderbufs")],
+        &[("notification.enabled.channels", "log"), ("plugin.name", "decoderbufs")],
         &[
-            "TG-E-CONFIG-UNSUPPORTED: signal.data.collection 'public.signal': not supported: signals are \
-             not built yet",
+            "TG-E-CONFIG-UNSUPPORTED: notification.enabled.channels 'log': not supported: notifications \
+             are not built yet",
             "TG-E-CONFIG-UNSUPPORTED: plugin.name 'decoderbufs': decoderbufs is not supported: it has \
              to be installed on the server; pgoutput is there already",
         ],
@@ -643,7 +643,7 @@ fn a_validation_answer_has_every_key_and_every_fault() {
 fn a_definition_list_leaves_out_what_is_refused() {
     let all = definitions(&sources::CLASSES[0]);
     assert!(all.iter().any(|def| def.name == "value.converter.schema.registry.url"));
-    assert!(all.iter().all(|def| def.name != "signal.data.collection"));
+    assert!(all.iter().all(|def| def.name != "notification.enabled.channels"));
 }
 
 #[test]

@@ -114,6 +114,7 @@ metrics! {
     RECORDS "tidegate_records_total" Counter, "", ["connector", "task", "topic"], "Records in committed Kafka transactions, by topic.";
     RECORD_BYTES "tidegate_record_bytes_total" Counter, "bytes", ["connector", "task", "topic"], "Their keys, values and headers, before compression.";
     REFUSED_NOTES "tidegate_ddl_notes_refused_total" Counter, "", ["connector", "task"], "Messages of the prefix tidegate.ddl that are not believed and have no effect: they are forged or damaged, or the event triggers could not write what happened (TG-E-DDL-NOTE-REFUSED).";
+    SIGNALS "tidegate_signals_total" Counter, "", ["connector", "task", "outcome"], "Rows of the signal table (signal.data.collection): done, or refused (the log says why).";
     STAGED "tidegate_staged_bytes" Gauge, "bytes", ["connector", "task"], "Encoded records that wait for their transaction's end.";
     SIZE_CHANGES "tidegate_source_transaction_changes" Histogram(&CHANGES), "changes", ["connector", "task"], "Changes of each source transaction that had any.";
     SIZE_BYTES "tidegate_source_transaction_bytes" Histogram(&BYTES), "bytes", ["connector", "task"], "Encoded records of each source transaction that had changes.";

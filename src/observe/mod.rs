@@ -33,7 +33,8 @@ pub use process::add_process;
 pub use publisher::{PublisherMetrics, TopicMetrics};
 pub use registry::{RegistryMetrics, RegistryOutcome};
 pub use source::{
-    ChunkMetrics, ChunkProgress, Reading, SnapshotMetrics, SourceMetrics, TableProgress,
+    ChunkMetrics, ChunkProgress, Reading, SignalMetrics, SnapshotMetrics, SourceMetrics,
+    TableProgress,
 };
 pub use stage::{StageMetrics, TableMetrics};
 pub use task::{TaskIdentity, TaskMetrics, TaskRegistration};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::metric::Metric;
-use super::numbers::Gauge;
+use super::numbers::{Counter, Gauge};
 
 /// One value of a metric that a source defines.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub struct SourceMetrics {
     pub snapshot: SnapshotMetrics,
     /// The snapshot beside the stream.
     pub incremental: ChunkMetrics,
+    /// Orders that came with the changes.
+    pub signals: SignalMetrics,
 }
 
 impl SourceMetrics {
@@ -51,6 +53,15 @@ impl SourceMetrics {
         let readings = self.probe.lock().unwrap_or_else(PoisonError::into_inner).clone();
         (self.probed.get() != 0).then_some(readings)
     }
+}
+
+/// Orders that came with the changes.
+#[derive(Debug, Default)]
+pub struct SignalMetrics {
+    /// Those that were carried out.
+    pub done: Counter,
+    /// Those that could not be.
+    pub refused: Counter,
 }
 
 struct Connected(Arc<SourceMetrics>);

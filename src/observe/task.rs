@@ -116,6 +116,10 @@ impl TaskMetrics {
             }
         }
         out.add_count(&m::REFUSED_NOTES, &labels, stage.refused_notes.get());
+        let signals = &self.source.signals;
+        for (outcome, count) in [("done", &signals.done), ("refused", &signals.refused)] {
+            out.add_count(&m::SIGNALS, &[connector, task, outcome], count.get());
+        }
         out.add_count(&m::POLLED, &labels, stage.records.get());
         out.add(&m::STAGED, &labels, stage.staged_bytes.get() as f64);
         out.add_histogram(&m::SIZE_CHANGES, &labels, &stage.transaction_changes);

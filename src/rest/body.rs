@@ -1,12 +1,11 @@
 //! Request bodies → configurations, with a sentence for whatever is wrong.
 
-use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 
 use super::ApiError;
 use crate::config::ConnectorConfig;
 use crate::error::Code;
-use crate::sources::{SnapshotAction, SnapshotRequest};
+use crate::sources::{self, SnapshotAction, SnapshotRequest};
 use crate::worker::Target;
 
 /// The body of a create request.
@@ -98,82 +97,14 @@ pub(super) fn applies_filters(bytes: &[u8]) -> Result<bool, ApiError> {
     }
 }
 
-/// Reads `{"data-collections", "additional-conditions"?, "type"?}` as Debezium's signal
-/// `execute-snapshot` has it.
+/// Reads the request for a snapshot.
 pub(super) fn starts_snapshot(bytes: &[u8]) -> Result<SnapshotRequest, ApiError> {
-    let mut body = object(bytes)?;
-    let collections =
-        collections(body.remove("data-collections"))?.filter(|all| !all.is_empty()).ok_or_else(
-            || malformed("'data-collections' must be a list of tables, schema.table"),
-        )?;
-    let conditions = match body.remove("additional-conditions") {
-        None | Some(Value::Null) => Vec::new(),
-        Some(Value::Array(all)) => all.into_iter().map(condition).collect::<Result<_, _>>()?,
-        Some(_) => return Err(malformed("'additional-conditions' must be a list")),
-    };
-    match body.remove("type") {
-        None => {}
-        Some(Value::String(word)) if word.eq_ignore_ascii_case("incremental") => {}
-        Some(_) => return Err(malformed("'type' must be \"incremental\"")),
-    }
-    refuse_extra(&body, "data-collections, additional-conditions, type")?;
-    Ok(SnapshotRequest { collections, conditions })
+    sources::starts_snapshot(bytes).map_err(|fault| ApiError::bad_request(fault.to_string()))
 }
 
-/// Reads `{"data-collections"?}`; no body, or none of them, is all tables.
+/// Reads which tables' snapshots end.
 pub(super) fn stops_snapshot(bytes: &[u8]) -> Result<SnapshotAction, ApiError> {
-    if bytes.is_empty() {
-        return Ok(SnapshotAction::Stop(None));
-    }
-    let mut body = object(bytes)?;
-    let collections = collections(body.remove("data-collections"))?;
-    refuse_extra(&body, "data-collections")?;
-    Ok(SnapshotAction::Stop(collections.filter(|all| !all.is_empty())))
-}
-
-fn refuse_extra(body: &Map<String, Value>, members: &str) -> Result<(), ApiError> {
-    match body.keys().next() {
-        None => Ok(()),
-        Some(extra) => {
-            Err(malformed(format!("'{extra}' is not a member of this request ({members})")))
-        }
-    }
-}
-
-fn collections(value: Option<Value>) -> Result<Option<Vec<Regex>>, ApiError> {
-    match value {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Array(all)) => {
-            let each = all.into_iter().map(|one| match one {
-                Value::String(text) => pattern(&text),
-                _ => Err(malformed("'data-collections' must be a list of texts")),
-            });
-            each.collect::<Result<_, _>>().map(Some)
-        }
-        Some(_) => Err(malformed("'data-collections' must be a list of texts")),
-    }
-}
-
-fn condition(value: Value) -> Result<(Regex, String), ApiError> {
-    let Value::Object(mut one) = value else {
-        return Err(malformed("each of 'additional-conditions' must be a JSON object"));
-    };
-    let (table, filter) = (one.remove("data-collection"), one.remove("filter"));
-    refuse_extra(&one, "data-collection, filter")?;
-    match (table, filter) {
-        (Some(Value::String(table)), Some(Value::String(filter))) => Ok((pattern(&table)?, filter)),
-        _ => Err(malformed(
-            "each of 'additional-conditions' needs the texts 'data-collection' and 'filter'",
-        )),
-    }
-}
-
-/// A regular expression for the whole of `schema.table`, as those of the configuration.
-fn pattern(text: &str) -> Result<Regex, ApiError> {
-    RegexBuilder::new(&format!("^(?:{})$", text.trim()))
-        .case_insensitive(true)
-        .build()
-        .map_err(|error| malformed(format!("'{text}' is no regular expression: {error}")))
+    sources::stops_snapshot(bytes).map_err(|fault| ApiError::bad_request(fault.to_string()))
 }
 
 fn parse_initial_state(word: &str) -> Result<Target, ApiError> {
@@ -241,33 +172,6 @@ mod tests {
         check(r#"{"name":"a","config":{"k":{"x":1}}}"#, "'k' is a nested JSON value");
         check(r#"{"name":"a","config":{},"cfg":1}"#, "'cfg' is not a member");
         check(r#"{"name":"a","config":{},"initial_state":"GONE"}"#, "RUNNING, PAUSED or STOPPED");
-    }
-
-    #[test]
-    fn a_snapshot_is_asked_for_as_debezium_signals_it() {
-        let body = br#"{"type": "INCREMENTAL", "data-collections": ["public.a.*", "s.B"],
-            "additional-conditions": [{"data-collection": "s.b", "filter": "x > 1"}]}"#;
-        let request = starts_snapshot(body).unwrap();
-        assert!(
-            request.collections[0].is_match("public.ab") && request.collections[1].is_match("s.b")
-        );
-        assert!(!request.collections[1].is_match("s.bb"));
-        assert_eq!(request.conditions[0].1, "x > 1");
-        for wrong in [
-            "{}",
-            r#"{"data-collections": []}"#,
-            r#"{"data-collections": ["("]}"#,
-            r#"{"data-collections": ["a.b"], "type": "blocking"}"#,
-            r#"{"data-collections": ["a.b"], "surrogate-key": "x"}"#,
-            r#"{"data-collections": ["a.b"], "additional-conditions": [{"filter": "x"}]}"#,
-        ] {
-            assert!(starts_snapshot(wrong.as_bytes()).is_err(), "{wrong}");
-        }
-        assert!(matches!(stops_snapshot(b""), Ok(SnapshotAction::Stop(None))));
-        assert!(matches!(stops_snapshot(b"{}"), Ok(SnapshotAction::Stop(None))));
-        let some = stops_snapshot(br#"{"data-collections": ["a.b"]}"#);
-        assert!(matches!(some, Ok(SnapshotAction::Stop(Some(all))) if all.len() == 1));
-        assert!(stops_snapshot(br#"{"tables": ["a.b"]}"#).is_err());
     }
 
     #[test]

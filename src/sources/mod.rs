@@ -1,6 +1,7 @@
 //! Sources: one folder per database. Siblings never import each other.
 
 pub mod postgres;
+mod requests;
 mod snapshots;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::observe::{ChunkProgress, Group, SourceMetrics};
 use crate::plan::{PlanSettings, SourceBlock};
 use crate::stage::{OffsetRecord, Services, Stage, TableState};
 
+pub use requests::{starts_snapshot, stops_snapshot};
 pub use snapshots::{Order, OrderDesk, Orders, SnapshotAction, SnapshotRequest, SnapshotTable};
 
 /// A source's settings.

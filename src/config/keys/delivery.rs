@@ -172,16 +172,16 @@ keys! {
     supported {}
     no effect {
         "signal.enabled.channels" List ("source")
-            "signals are not built yet: signal.data.collection is refused"
+            "signals come by the table of signal.data.collection, if it is given; and the same by REST"
             Rule::EachOf(&[
                 Choice::of("source"),
-                Choice::refused("kafka", "signals are not built yet"),
-                Choice::refused("file", "signals are not built yet"),
+                Choice::refused("kafka", "signals come by the signal table, or by REST"),
+                Choice::refused("file", "signals come by the signal table, or by REST"),
                 Choice::refused("jmx", "there is no Java virtual machine"),
             ]);
-        "signal.poll.interval.ms" Long ("5000") "matters only with signals" Rule::AtLeast(0);
-        "signal.emit.failure.max.retries" Int ("0") "matters only with signals";
-        "signal.emit.failure.backoff.ms" Long ("10000") "matters only with signals";
+        "signal.poll.interval.ms" Long ("5000") "the signal table is read with the changes" Rule::AtLeast(0);
+        "signal.emit.failure.max.retries" Int ("0") "nothing is written to the signal table";
+        "signal.emit.failure.backoff.ms" Long ("10000") "nothing is written to the signal table";
         "signal.file" String ("file-signals.txt") "matters only with the signal channel file";
         "signal.kafka.topic" String () "matters only with the signal channel kafka";
         "signal.kafka.groupId" String ("kafka-signal") "matters only with the signal channel kafka";
@@ -193,7 +193,6 @@ keys! {
             "matters only with notification.enabled.channels, which is refused";
     }
     refused {
-        "signal.data.collection" List () "signals are not built yet";
         "notification.enabled.channels" List () "notifications are not built yet";
     }
 }

@@ -12,7 +12,9 @@ use regex::Regex;
 
 use super::TableFilter;
 use super::catalogue::{RelationEntry, RelationKind};
+use super::connection::identifier;
 use super::pushdown::Pushed;
+use super::settings::SignalTable;
 use crate::error::{Code, Fault};
 
 /// How many tables a message names.
@@ -29,6 +31,8 @@ pub struct Selection {
     pub accountable: Vec<Accountable>,
     /// The row filters that the publication must have, by the relations' numbers.
     pub pushed: BTreeMap<u32, Pushed>,
+    /// The table by whose rows orders come.
+    pub signals: Option<RelationEntry>,
     /// What an operator should know, though nothing fails.
     pub warnings: Vec<String>,
 }
@@ -70,10 +74,45 @@ pub fn select(
             None => tree.add(relation, &matched, via_root, &mut selection, &mut faults),
         }
     }
+    if let Some(signals) = &filter.signals {
+        faults.extend(add_signals(relations, signals, &mut selection));
+    }
     if selection.captured.is_empty() && faults.is_empty() {
         faults.push(Code::TableMissing.fault("the table filters match no table"));
     }
     if faults.is_empty() { Ok(selection) } else { Err(faults) }
+}
+
+/// The signal table has to be published, captured or not.
+fn add_signals(
+    relations: &[RelationEntry],
+    signals: &SignalTable,
+    selection: &mut Selection,
+) -> Option<Fault> {
+    let key = "signal.data.collection";
+    let found = relations.iter().find(|one| signals.is(&one.namespace, &one.name));
+    let Some(table) = found else {
+        let (namespace, name) = (identifier(&signals.namespace), identifier(&signals.name));
+        return Some(
+            Code::TableMissing
+                .fault(format!("there is no table {}.{}", signals.namespace, signals.name))
+                .hint(format!(
+                    "CREATE TABLE {namespace}.{name} (id varchar(42) PRIMARY KEY, type varchar(32) \
+                     NOT NULL, data varchar(2048));"
+                ))
+                .about(key),
+        );
+    };
+    if table.kind != RelationKind::Table || !table.is_logged || table.partition_of.is_some() {
+        let fault = unsupported_fault(table, "no ordinary table, as signals need it");
+        return Some(fault.about(key));
+    }
+    selection.signals = Some(table.clone());
+    if !selection.published.iter().any(|one| one.oid == table.oid) {
+        selection.published.push(table.clone());
+        selection.accountable.push(Accountable { oid: table.oid, root: None });
+    }
+    None
 }
 
 /// Every table of a database, as a publication of all tables makes them accountable.
@@ -324,6 +363,26 @@ mod tests {
         };
         assert_eq!(names(&selection.captured), captured);
         assert_eq!(names(&selection.published), published);
+    }
+
+    #[test]
+    fn the_signal_table_is_published_and_not_captured() {
+        let with = |signals: &str| {
+            let filter =
+                TableFilter { signals: SignalTable::parse(signals), ..filter(&["public.t"]) };
+            select(&relations(), &filter, true).map_err(|faults| faults[0].code())
+        };
+        let mut more = relations();
+        more.push(entry(9, "s", RelationKind::Table, None));
+        let both = TableFilter { signals: SignalTable::parse("public.s"), ..filter(&["public.t"]) };
+        let selection = select(&more, &both, true).expect("selected");
+        assert_eq!((selection.captured.len(), selection.published.len()), (1, 2));
+        assert_eq!(selection.accountable.len(), 2, "its updates must not fail");
+        assert_eq!(with("public.t").expect("selected").published.len(), 1, "once");
+        assert_eq!(with("public.none"), Err(Code::TableMissing));
+        for unfit in ["public.v", "public.p", "public.p_1", "public.u", "public.f"] {
+            assert_eq!(with(unfit), Err(Code::TableUnsupported), "{unfit}");
+        }
     }
 
     #[test]

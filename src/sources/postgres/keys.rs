@@ -11,8 +11,8 @@ use super::key_rules::KeyRules;
 use super::messages::MessageFilter;
 use super::row_filter::{Pushdown, RowFilters};
 use super::settings::{
-    ConnectionSettings, KeyChangeToast, OffsetMismatch, PublicationAutocreate, Settings, SlotUse,
-    SnapshotMode, SnapshotOrder, SslMode, TableFilter, ToastMode,
+    ConnectionSettings, KeyChangeToast, OffsetMismatch, PublicationAutocreate, Settings,
+    SignalTable, SlotUse, SnapshotMode, SnapshotOrder, SslMode, TableFilter, ToastMode,
 };
 use crate::config::keys::keys;
 use crate::config::{Choice, ConfigFault, KeyDef, Rejection, Rule, Table, Values};
@@ -43,6 +43,11 @@ fn slot_name(text: &str) -> Result<(), Rejection> {
 
 fn publication_name(text: &str) -> Result<(), Rejection> {
     plain_name(text, Code::PublicationNameInvalid)
+}
+
+fn signal_table(text: &str) -> Result<(), Rejection> {
+    let rejection = || Rejection::invalid("must be the name of one table, as schema.table");
+    SignalTable::parse(text).map(drop).ok_or_else(rejection)
 }
 
 fn plain_name(text: &str, code: Code) -> Result<(), Rejection> {
@@ -297,6 +302,9 @@ keys! {
         CHUNK_SIZE "incremental.snapshot.chunk.size" Int ("1024") Medium
             "Rows that a snapshot beside the stream reads at once; fewer where rows are large. The stream stands still while they are read."
             Rule::AtLeast(1);
+        SIGNAL_TABLE "signal.data.collection" String () Medium
+            "A table, as schema.table, with the columns id, type and data: a row that is inserted there orders a snapshot beside the stream, or stops, pauses or resumes one. It must be in the publication, and is published as records only if it is captured."
+            Rule::Is(signal_table);
     }
     no effect {
         "incremental.snapshot.watermarking.strategy" String ("INSERT_INSERT")
@@ -602,5 +610,6 @@ fn tables(values: &mut Values<'_>) -> TableFilter {
         schema_exclude: values.patterns(&SCHEMA_EXCLUDE),
         table_include: values.patterns(&TABLE_INCLUDE),
         table_exclude: values.patterns(&TABLE_EXCLUDE),
+        signals: values.optional(&SIGNAL_TABLE).and_then(SignalTable::parse),
     }
 }

@@ -59,8 +59,8 @@ pub use preview::versions;
 pub use rejoin::release;
 pub use row_filter::{Pushdown, RowFilters};
 pub use settings::{
-    ConnectionSettings, KeyChangeToast, OffsetMismatch, PublicationAutocreate, Settings, SlotUse,
-    SnapshotMode, SnapshotOrder, SslMode, TableFilter, ToastMode,
+    ConnectionSettings, KeyChangeToast, OffsetMismatch, PublicationAutocreate, Settings,
+    SignalTable, SlotUse, SnapshotMode, SnapshotOrder, SslMode, TableFilter, ToastMode,
 };
 pub use slot_health::watch_health;
 pub use tables::adopt_filters;

@@ -75,6 +75,7 @@ async fn examine(
                 faults.extend(unreadable(control, &selection).await?);
                 faults.extend(unfit_queries(control, settings, &selection).await?);
             }
+            faults.extend(unfit_signals(control, &selection).await?);
             let publishing = Publishing { settings, selection: &selection, server: &server };
             let is_usable =
                 |slot: &SlotFacts| check_kind(slot, &settings.connection.database).is_ok();
@@ -268,6 +269,29 @@ async fn unreadable(control: &mut Connection, selection: &Selection) -> Result<V
         faults.extend(unreadable_table(row)?);
     }
     Ok(faults)
+}
+
+/// Signals are read by the places of three columns.
+async fn unfit_signals(
+    control: &mut Connection,
+    selection: &Selection,
+) -> Result<Option<Fault>, Fault> {
+    let Some(table) = &selection.signals else { return Ok(None) };
+    let sql = format!(
+        "SELECT count(*) FROM pg_catalog.pg_attribute \
+         WHERE attrelid = {} AND attnum > 0 AND NOT attisdropped",
+        table.oid
+    );
+    let row = control.query_one("counting the columns of the signal table", &sql).await?;
+    let count: u32 = row.parse_as(0)?;
+    let name = table.qualified_name();
+    Ok((count != 3).then(|| {
+        Code::TableUnsupported
+            .fault(format!("the signal table \"{name}\" must have three columns: it has {count}"))
+            .hint("id varchar(42) PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048)")
+            .about("signal.data.collection")
+            .at_table(name)
+    }))
 }
 
 /// Queries that take a table's place in the snapshot must give the columns that it has.

@@ -431,8 +431,9 @@ pub fn check_coverage(
             .hint(format!("{};", addition(name, std::slice::from_ref(table), selection)))
             .at_table(table.qualified_name())
     };
+    let wanted = selection.captured.iter().chain(&selection.signals);
     let is_missing = |table: &&RelationEntry| !facts.names_table(table) && !facts.names_anew(table);
-    selection.captured.iter().filter(is_missing).map(fault).collect()
+    wanted.filter(is_missing).map(fault).collect()
 }
 
 /// The fault of a publication that was altered and says the same again.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::ddl::Note;
 use super::decode::{CommitOutput, MessageOutput, Output, RowChange, Transaction, TruncateOutput};
 use super::event_fields::{EventFields, SnapshotMarker};
-use super::incremental::Incremental;
+use super::incremental::{Incremental, Signals};
 use super::messages::Messages;
 use super::offset::{Inside, Offset, Phase};
 use super::probe::Look;
@@ -66,6 +66,8 @@ pub(super) struct Publishing<'a, S> {
     mode: Mode,
     /// Rows of the open transaction; taken out while one of them is written.
     siblings: Option<Box<Siblings>>,
+    /// Orders of the open transaction.
+    signals: Signals,
     /// A heartbeat waits for the end of the open transaction.
     is_beat_due: bool,
     /// Looks at tables that wait for it, too.
@@ -98,6 +100,7 @@ impl<'a, S: Services> Publishing<'a, S> {
             xid: Xid(0),
             mode: Mode::Between,
             siblings: None,
+            signals: Signals::default(),
             is_beat_due: false,
             looks: Vec::new(),
         }
@@ -339,6 +342,7 @@ impl<'a, S: Services> Publishing<'a, S> {
         self.commit = transaction.commit_lsn;
         self.xid = transaction.xid;
         self.fields.begin(transaction);
+        self.signals.drain();
         if self.inside.is_some_and(|inside| inside.commit < transaction.commit_lsn) {
             self.inside = None;
         }
@@ -381,6 +385,14 @@ impl<'a, S: Services> Publishing<'a, S> {
 
     async fn row(&mut self, change: RowChange<'_>) -> Result<(), Fault> {
         if self.mode == Mode::Discard {
+            return Ok(());
+        }
+        let role = self.tables.role(change.index);
+        if role.gives_orders {
+            // also what Kafka has already: orders are carried out with the transaction's end
+            self.signals.take(&change);
+        }
+        if !role.is_captured {
             return Ok(());
         }
         // What is published already is remembered too: what follows must be completed as it was.
@@ -457,11 +469,16 @@ impl<'a, S: Services> Publishing<'a, S> {
         self.forget_siblings();
         if self.is_published(truncate.sequence) {
             for table in truncate.relations {
-                self.count_again(table.index, ChangeKind::Truncate).await?;
+                if self.tables.role(table.index).is_captured {
+                    self.count_again(table.index, ChangeKind::Truncate).await?;
+                }
             }
             return Ok(());
         }
         for (part, table) in (0..).zip(truncate.relations) {
+            if !self.tables.role(table.index).is_captured {
+                continue;
+            }
             let change = RowChange {
                 relation: table.relation,
                 index: table.index,
@@ -636,10 +653,23 @@ impl<'a, S: Services> Publishing<'a, S> {
             self.inside = None;
         }
         self.end = commit.end_lsn;
+        self.obey().await?;
         let end = self.record(None);
         self.stage.commit(before, end, Some(commit.commit_micros)).await?;
         self.tell_looks().await?;
         self.beat_if_due().await
+    }
+
+    /// Carries out what the rows of the transaction order; it is stored with its end.
+    async fn obey(&mut self) -> Result<(), Fault> {
+        let signals = self.signals.drain();
+        let Some(chunks) = self.chunks.as_mut().filter(|_| !signals.is_empty()) else {
+            return Ok(());
+        };
+        if Box::pin(chunks.obey(signals, self.end)).await? {
+            self.stage.accompany(chunks.state()?);
+        }
+        Ok(())
     }
 
     fn record(&self, inside: Option<Inside>) -> OffsetRecord {

@@ -262,9 +262,40 @@ pub struct TableFilter {
     pub table_include: Option<Vec<Regex>>,
     /// `table.exclude.list`.
     pub table_exclude: Option<Vec<Regex>>,
+    /// `signal.data.collection`.
+    pub signals: Option<SignalTable>,
+}
+
+/// The table by whose rows orders come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignalTable {
+    /// Its schema.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl SignalTable {
+    /// Reads `schema.table`.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (namespace, name) = text.trim().split_once('.')?;
+        let is_name = |text: &str| !text.is_empty() && !text.contains(['.', ',', '"']);
+        (is_name(namespace) && is_name(name))
+            .then(|| Self { namespace: namespace.to_owned(), name: name.to_owned() })
+    }
+
+    /// Whether it is the table of this name.
+    pub(super) fn is(&self, namespace: &str, name: &str) -> bool {
+        (self.namespace.as_str(), self.name.as_str()) == (namespace, name)
+    }
 }
 
 impl TableFilter {
+    /// Whether orders come by a table's rows.
+    pub(super) fn gives_orders(&self, schema: &str, table: &str) -> bool {
+        self.signals.as_ref().is_some_and(|signals| signals.is(schema, table))
+    }
+
     /// Whether a table is captured. The server's own schemas never are.
     pub fn captures(&self, schema: &str, table: &str) -> bool {
         if matches!(schema, "pg_catalog" | "information_schema" | "pg_toast") {

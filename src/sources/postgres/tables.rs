@@ -96,10 +96,30 @@ pub(super) struct Tables {
 /// Beyond this a connection to the catalogue is not trusted any more.
 const IDLE_LIMIT: Duration = Duration::from_secs(30);
 
+/// What becomes of a table's rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Role {
+    /// They are published.
+    pub(super) is_captured: bool,
+    /// Orders come by them.
+    pub(super) gives_orders: bool,
+}
+
+impl Role {
+    fn of(settings: &Settings, table: &RelationDescriptor) -> Self {
+        let (namespace, name) = (&table.namespace, &table.name);
+        Self {
+            is_captured: settings.tables.captures(namespace, name),
+            gives_orders: settings.tables.gives_orders(namespace, name),
+        }
+    }
+}
+
 /// One description that the stream (or a snapshot) gave.
 #[derive(Debug)]
 struct Entry {
     descriptor: RelationDescriptor,
+    role: Role,
     facts: Option<TableFacts>,
     version: Arc<TableVersion>,
     labels: Vec<(usize, LabelCheck)>,
@@ -200,7 +220,8 @@ impl Tables {
         place: Place,
         wire_types: &WireTypes<'_>,
     ) -> Result<Option<InstalledTable>, Fault> {
-        if !self.settings.tables.captures(&descriptor.namespace, &descriptor.name) {
+        let role = Role::of(&self.settings, descriptor);
+        if !role.is_captured && !role.gives_orders {
             return Ok(None);
         }
         let mut known =
@@ -331,6 +352,7 @@ impl Tables {
         let filter = self.bind(descriptor, &resolved.version, facts.as_ref());
         self.entries.push(Entry {
             filter,
+            role: Role::of(&self.settings, descriptor),
             descriptor: descriptor.clone(),
             facts,
             version: Arc::new(resolved.version),
@@ -582,6 +604,11 @@ impl Tables {
             tracing::warn!(table, "a row is not there any more under the key that it was given");
         }
         Ok(reread)
+    }
+
+    /// What becomes of its rows.
+    pub(super) fn role(&self, index: usize) -> Role {
+        self.entries.get(index).map(|entry| entry.role).unwrap_or_default()
     }
 
     /// The number of columns of a version.

@@ -50,6 +50,7 @@ mod chunk;
 mod orders;
 mod placement;
 mod reader;
+mod signals;
 mod work;
 
 use std::sync::Arc;
@@ -63,6 +64,7 @@ pub(super) use self::orders::OLDEST;
 pub use self::orders::plan;
 use self::placement::{Doubt, Placement, Step};
 use self::reader::{Choice, Chunk, Reader, Wanted};
+pub(super) use self::signals::Signals;
 pub use self::work::pending;
 pub(super) use self::work::{Aim, STATE_KEY, TableWork, Work};
 use super::Settings;

@@ -49,7 +49,7 @@ impl Incremental {
         Ok(())
     }
 
-    fn apply(&mut self, action: SnapshotAction) -> Result<(), Fault> {
+    pub(super) fn apply(&mut self, action: SnapshotAction) -> Result<(), Fault> {
         match action {
             SnapshotAction::Start(tables) => {
                 let tables = tables.into_iter().map(|table| TableWork {
