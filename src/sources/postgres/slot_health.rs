@@ -27,7 +27,7 @@ metrics! {
     CATALOG_XMIN "tidegate_slot_catalog_xmin_age" Gauge, "transactions", ["connector", "task"], "How many transactions old the oldest one is whose catalogue rows the slot keeps from being vacuumed.";
     CONFIRMED "tidegate_slot_confirmed_position" Gauge, "bytes", ["connector", "task"], "The position that the slot has confirmed, as a number.";
     EXISTS "tidegate_slot_exists" Gauge, "", ["connector", "task"], "Whether there is a slot of that name. The other metrics of it are there only then.";
-    OLDEST "tidegate_source_oldest_transaction_seconds" Gauge, "s", ["connector", "task"], "Since when the oldest writing transaction of the server has been open, as far as it was seen: it keeps the slot from moving on.";
+    OLDEST "tidegate_source_oldest_transaction_seconds" Gauge, "s", ["connector", "task"], "Since when the oldest writing transaction of the server has been open, prepared ones included, as far as it was seen: it keeps the slot from moving on.";
 }
 
 const STATUSES: [&str; 4] = ["reserved", "extended", "unreserved", "lost"];
@@ -44,6 +44,8 @@ struct Health {
     oldest: Option<u64>,
     /// For how long a transaction has been open, where the server lets us see it.
     oldest_seconds: Option<f64>,
+    /// The oldest prepared transaction, and for how long it has been prepared.
+    prepared: Option<(String, f64)>,
     slot: Option<SlotHealth>,
 }
 
@@ -130,8 +132,11 @@ async fn read(connection: &mut Connection, slot: &str) -> Result<Health, Fault> 
          pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot()), \
          pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()), \
          (SELECT pg_catalog.max(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - a.xact_start)) \
-         FROM pg_catalog.pg_stat_activity a WHERE a.backend_xid IS NOT NULL) \
-         FROM (SELECT 1) one LEFT JOIN pg_catalog.pg_replication_slots s ON s.slot_name = {}",
+         FROM pg_catalog.pg_stat_activity a WHERE a.backend_xid IS NOT NULL), p.gid, \
+         pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - p.prepared) \
+         FROM (SELECT 1) one LEFT JOIN pg_catalog.pg_replication_slots s ON s.slot_name = {} \
+         LEFT JOIN (SELECT gid, prepared FROM pg_catalog.pg_prepared_xacts \
+         ORDER BY prepared LIMIT 1) p ON true",
         literal(slot)
     );
     let row = connection.query_one("looking at the replication slot", &sql).await?;
@@ -140,6 +145,7 @@ async fn read(connection: &mut Connection, slot: &str) -> Result<Health, Fault> 
         position: row.optional_as(8)?.unwrap_or_default(),
         oldest: (xmin < xmax).then_some(xmin),
         oldest_seconds: row.optional_as(11)?,
+        prepared: row.optional(12)?.map(str::to_owned).zip(row.optional_as(13)?),
         slot: None,
     };
     if row.is_true(0)? {
@@ -154,6 +160,26 @@ async fn read(connection: &mut Connection, slot: &str) -> Result<Health, Fault> 
         });
     }
     Ok(health)
+}
+
+/// A transaction that has been open for so many seconds may be what holds a slot.
+const LONG: f64 = 60.0;
+
+impl Health {
+    /// Why the slot retains log, as far as can be seen.
+    fn cause(&self, is_active: bool) -> String {
+        if let Some((name, seconds)) = self.prepared.as_ref().filter(|one| one.1 > LONG) {
+            return format!(
+                "the transaction '{name}' has been prepared for {seconds:.0} s, and neither COMMIT \
+                 PREPARED nor ROLLBACK PREPARED has come"
+            );
+        }
+        match self.oldest_seconds.filter(|seconds| *seconds > LONG) {
+            Some(seconds) => format!("a transaction has been open for {seconds:.0} s"),
+            None if is_active => "Kafka is behind, or a transaction is open for long".to_owned(),
+            None => "nothing reads it".to_owned(),
+        }
+    }
 }
 
 /// What has to be remembered from one look to the next.
@@ -214,21 +240,10 @@ impl HealthWatch {
         let limit = self.retained_warning;
         if limit > 0 && retained >= limit && !self.is_warned {
             self.is_warned = true;
-            let oldest = health.oldest_seconds.filter(|seconds| *seconds > 60.0);
-            let cause = oldest.map_or_else(
-                || {
-                    if slot.active {
-                        "Kafka is behind, or a transaction is open for long"
-                    } else {
-                        "nothing reads it"
-                    }
-                    .to_owned()
-                },
-                |seconds| format!("a transaction has been open for {seconds:.0} s"),
-            );
             warnings.push(format!(
                 "the server keeps {retained} bytes of log for the replication slot \
-                 (slot.retained.warn.bytes is {limit}): {cause}"
+                 (slot.retained.warn.bytes is {limit}): {}",
+                health.cause(slot.active)
             ));
         } else if retained < limit - limit / 4 {
             self.is_warned = false;
@@ -242,7 +257,8 @@ impl HealthWatch {
             (xmin, _) => xmin.map(|xmin| (xmin, now)),
         };
         let seen = self.oldest.map_or(0.0, |(_, since)| (now - since).max(0) as f64 / 1e6);
-        let told = health.oldest_seconds.unwrap_or(0.0);
+        let prepared = health.prepared.as_ref().map_or(0.0, |one| one.1);
+        let told = health.oldest_seconds.unwrap_or(0.0).max(prepared);
         let flag = |condition: bool| f64::from(u8::from(condition));
         let mut all = vec![
             Reading { metric: &OLDEST, labels: &[], value: seen.max(told) },
@@ -316,6 +332,24 @@ mod tests {
         assert_eq!([99, 100, 500, 80, 120, 74, 101].map(&mut told), [0, 1, 0, 0, 0, 0, 1]);
         let mut silent = HealthWatch::new(0);
         assert!(silent.warnings(&health(u64::MAX, at(0))).is_empty());
+    }
+
+    #[track_caller]
+    fn check_cause(change: impl FnOnce(&mut Health), expect: &str) {
+        let mut health = Health::default();
+        change(&mut health);
+        assert!(health.cause(true).contains(expect), "{}", health.cause(true));
+    }
+
+    #[test]
+    fn what_holds_a_slot_is_named() {
+        check_cause(|_| {}, "Kafka is behind");
+        check_cause(|health| health.oldest_seconds = Some(61.0), "open for 61 s");
+        check_cause(|health| health.prepared = Some(("x 1".into(), 59.0)), "Kafka is behind");
+        check_cause(
+            |health| health.prepared = Some(("x 1".into(), 90.0)),
+            "'x 1' has been prepared",
+        );
     }
 
     #[test]

@@ -82,6 +82,7 @@ fn selection() -> Selection {
         published: vec![table, relation(2, "r", RelationKind::Partitioned)],
         accountable: Vec::new(),
         pushed: BTreeMap::new(),
+        signals: None,
         warnings: Vec::new(),
     }
 }
