@@ -128,7 +128,7 @@ class Chaos:
                 one = self.definition(table)
                 parts += [one if not one.startswith("vacuum") else "select 1", self.row(table)]
             # A table that is altered in a savepoint that is rolled back, and written anew in the same transaction: the server (18.6)
-            # could not decode one in a thousand of these, ever ("unexpected duplicate for tablespace").
+            # once could not decode such a transaction, however often it was asked ("unexpected duplicate for tablespace").
             rewrites = any(" type " in part or "random()" in part for part in parts)
             if self.choose.random() < 0.3 and not rewrites:
                 parts.insert(1, f"savepoint s; alter table {before[0][table]} add gone int; rollback to s")
