@@ -86,11 +86,9 @@ class Trial:
         self.use(server)
         self._create_source()
 
-    def own_kafka(self, brokers: int = 1, *, at_port: int | None = None, proxied: bool = False, **settings: str) -> Kafka:
-        """Use a cluster of this trial's own from here on, with these settings; underscores stand for dots. `proxied`: it can be
-        reached by a proxy too."""
-        cluster = Kafka(brokers, name="kafka-own", at_port=at_port or free_ports(2 * brokers), settings=_dotted(settings),
-                        proxied=proxied)
+    def own_kafka(self, brokers: int = 1, *, at_port: int | None = None, **settings: str) -> Kafka:
+        """Use a cluster of this trial's own from here on, with these settings; underscores stand for dots."""
+        cluster = Kafka(brokers, name="kafka-own", at_port=at_port or free_ports(2 * brokers), settings=_dotted(settings))
         shared = self.cluster
 
         def back() -> None:

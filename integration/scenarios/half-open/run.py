@@ -1,6 +1,5 @@
 """A connection of which one side is gone and the other hears nothing, for longer than the worker waits: a coded retry, and each row once."""
 
-import re
 import time
 
 from harness.checks import check, equal, wait_for
@@ -51,26 +50,4 @@ def source(t: Trial) -> None:
     all_once(t, 3)
 
 
-def kafka(t: Trial) -> None:
-    """Kafka's connections are taken and never answered, for longer than any of its limits."""
-    cluster = t.own_kafka(proxied=True)
-    proxy = FaultProxy()
-    t.later(proxy.close)
-    link = proxy.link(*cluster.behind_proxy()[0])
-    worker = t.worker(bootstrap_servers=link.address)
-    connector = worker.create(t.name, t.config())
-    # A new cluster on a busy machine takes its time to find its coordinators.
-    t.wait_streaming(180)
-    t.sql("insert into t values (1, 'before')")
-    t.settle(120)
-    link.stall()
-    t.sql("insert into t values (2, 'unheard')")
-    line = told(t, "TG-E-KAFKA", 400, connector)
-    check(re.search(r"TG-E-KAFKA-(UNREACHABLE|TRANSACTION|CLIENT)", line) is not None, line)
-    t.sql("insert into t values (3, 'meanwhile')")
-    link.heal()
-    t.settle(150)
-    all_once(t, 3)
-
-
-CASES = {"source": source, "kafka": kafka}
+CASES = {"source": source}
