@@ -289,7 +289,7 @@ codes! {
         "See that one connector name runs on one worker only; then restart the task.";
     OffsetUnreadable "OFFSET-UNREADABLE" Retry
         "The stored offset could not be read. It is never taken for 'no offset'."
-        "Check the offsets topic and the access to it.";
+        "Check the offsets topic and the access to it; docs/kafka.md says what ends a transaction that hangs in it.";
     OffsetImport "OFFSET-IMPORT" Halt
         "Another program's stored offset cannot be gone on from: it is none, or leaves open which changes were published."
         "Do what docs/takeover.md says, or begin anew without an offset.";
