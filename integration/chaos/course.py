@@ -126,6 +126,9 @@ class Course:
             faults.kill_in_stall(faults.links["kafka"], 0.7)
             what = "kafka: stalled, and the worker killed"
         elif self._plan.directed == "kill":
+            # One that has just been started does nothing yet that could be half done.
+            self._recovered(connector)
+            time.sleep(self._chance.uniform(0, 0.5))
             faults.restart_worker()
             what = "worker killed"
         else:

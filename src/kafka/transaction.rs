@@ -600,7 +600,7 @@ impl Transactions {
         offset: &OffsetRecord,
     ) -> Result<(), Fault> {
         // The moment that a crash has to hit, made long enough for a test of minutes.
-        self.pause(Duration::from_millis(50));
+        self.pause(Duration::from_millis(200));
         let mut record = BaseRecord::<[u8], [u8]>::to(&self.storage.offsets_topic);
         record.key = Some(self.storage.offset_key.as_bytes());
         record.payload = Some(&offset.0);
