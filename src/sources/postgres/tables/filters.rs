@@ -68,9 +68,9 @@ impl Tables {
         Ok(match verdict {
             Verdict::Publish => [Some(change), None],
             Verdict::LeaveOut => [None, None],
-            Verdict::MovedIn => [None, Some(moved_in)],
+            Verdict::MovedIn => [Some(moved_in), None],
             // the create takes the place of what was there under its key
-            Verdict::Replaced if change.kind != ChangeKind::KeyChange => [None, Some(moved_in)],
+            Verdict::Replaced if change.kind != ChangeKind::KeyChange => [Some(moved_in), None],
             Verdict::Replaced | Verdict::FoundOut => {
                 alone(before.or(after).unwrap_or_default(), &entry.version.key, scratch);
                 let found_out = of_before(ChangeKind::FoundOut, Some(scratch.as_slice()));
