@@ -591,4 +591,4 @@ pub async fn drop_publication<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
