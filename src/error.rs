@@ -196,13 +196,13 @@ codes! {
         "ALTER TABLE … REPLICA IDENTITY FULL, on the table and each of its partitions; for what is in the log already see docs/filters.md, \"A row that cannot be judged\".";
     FilterChanged "FILTER-CHANGED" Halt
         "The row filter of a table is another one than that by which its rows were published so far, or may mean something else: a column that it reads, a label or the table's name changed."
-        "Restore the filter, or apply the new one: PUT /connectors/{name}/row-filters with {\"mode\": \"from_now\"} or {\"mode\": \"resnapshot\"}.";
+        "Restore the filter, or apply the new one: PUT /connectors/{name}/stop, PUT /connectors/{name}/row-filters with {\"mode\": \"from_now\"} or {\"mode\": \"resnapshot\"}, PUT /connectors/{name}/resume. Where the publication left rows out the message says what comes first.";
     FilterDisagreement "FILTER-DISAGREEMENT" Halt
         "The source database let a row through that does not fulfil the table's row filter here."
         "Please report it with the predicate, the columns' types and the row's key; a table altered during a snapshot can be the cause.";
     FilterPushdownDrift "FILTER-PUSHDOWN-DRIFT" Halt
         "The publication's row filter is not the configured one, or let a row through that the configured one refuses."
-        "Give the publication the configured filter (the message says it), or set row.filter.pushdown=none on a publication without filters.";
+        "Take the row filters out of the publication, set row.filter.pushdown=none without changing the filters, and restart. For a connector that has read everything give the publication the configured filter (the message says it).";
     DdlCapture "DDL-CAPTURE" Halt
         "`ddl.capture=event_trigger`, and the event triggers are missing, disabled or not those of this version."
         "Run tidegate ddl-capture install, or set ddl.capture=off; see docs/schema-changes.md.";

@@ -41,13 +41,13 @@ impl Check {
         let (name, config) = read_connector(&self.connector)?;
         let worker = Worker::new(Arc::new(worker));
         let findings = worker.examine(&config).await;
-        let note = worker.note(&config).await;
+        let notes = worker.notes(&config).await;
         let paint = Paint(output::wants_colour());
         let text = if self.json {
-            as_json(&name, &findings, note.as_deref()).to_string()
+            as_json(&name, &findings, &notes).to_string()
         } else {
             let text = as_text(&name, &findings, paint);
-            note.iter().fold(text, |text, note| format!("{text}\n{}", paint.dim(note)))
+            notes.iter().fold(text, |text, note| format!("{text}\n{}", paint.dim(note)))
         };
         output::line(&text);
         Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -88,7 +88,7 @@ fn as_text(name: &str, findings: &[Finding], paint: Paint) -> String {
     text
 }
 
-fn as_json(name: &str, findings: &[Finding], note: Option<&str>) -> Value {
+fn as_json(name: &str, findings: &[Finding], notes: &[String]) -> Value {
     let faults: Vec<_> = findings
         .iter()
         .map(|Finding { key, fault }| {
@@ -102,7 +102,6 @@ fn as_json(name: &str, findings: &[Finding], note: Option<&str>) -> Value {
             })
         })
         .collect();
-    let notes: Vec<_> = note.into_iter().collect();
     json!({ "name": name, "ok": findings.is_empty(), "faults": faults, "notes": notes })
 }
 
@@ -143,12 +142,12 @@ mod tests {
 
     #[test]
     fn machines_get_one_object() {
-        let body = as_json("c", &findings(), None);
+        let body = as_json("c", &findings(), &[]);
         assert_eq!(
             (&body["ok"], &body["faults"][1]["code"]),
             (&json!(false), &json!("TG-E-WAL-LEVEL"))
         );
         let expect = json!({"name": "c", "ok": true, "faults": [], "notes": ["n"]});
-        assert_eq!(as_json("c", &[], Some("n")), expect);
+        assert_eq!(as_json("c", &[], &["n".to_owned()]), expect);
     }
 }

@@ -24,6 +24,8 @@ pub struct Validation {
     pub groups: Vec<&'static str>,
     /// Every key that can be set, and every submitted one.
     pub configs: Vec<ConfigInfo>,
+    /// What to know, though nothing is wrong.
+    pub notes: Vec<String>,
 }
 
 impl Validation {
@@ -128,6 +130,7 @@ pub fn validate(config: &ConnectorConfig, worker: &WorkerConfig) -> Validation {
         error_count: values.faults().len(),
         groups: catalogue.tables().iter().map(|table| table.group).collect(),
         configs,
+        notes: Vec::new(),
     }
 }
 

@@ -95,6 +95,8 @@ pub struct ConnectorInfo {
     pub config: ConnectorConfig,
     /// The numbers of its tasks.
     pub tasks: Vec<u32>,
+    /// What to know of a configuration that was submitted, though nothing is wrong with it.
+    pub notes: Vec<String>,
 }
 
 /// What a connector does now.

@@ -12,7 +12,7 @@ use crate::config::{ConnectorConfig, Validation};
 use crate::error::{Code, Fate, Fault};
 use crate::worker::{
     ChunkProgress, OrderDesk, Runtime, SnapshotAction, SnapshotRequest, Target, TaskHandle,
-    TaskState, WrittenTopics,
+    TaskState, WrittenTopics, foreseen, row_filters,
 };
 
 /// How long a task may take to commit and leave when it is stopped.
@@ -82,6 +82,7 @@ impl Standalone {
             name: name.to_owned(),
             config: entry.config.clone(),
             tasks: if entry.target == Target::Stopped { Vec::new() } else { vec![0] },
+            notes: Vec::new(),
         })
     }
 
@@ -142,8 +143,25 @@ impl Standalone {
         config: ConnectorConfig,
     ) -> Result<(bool, ConnectorInfo), HerderError> {
         check_name(name)?;
+        let foreseen = self.foresee(name, &config).await;
         let new = self.put(name, config, None).await?;
-        Ok((new, self.info(name)?))
+        let mut info = self.info(name)?;
+        if let Some(note) = foreseen.filter(|_| !new) {
+            tracing::warn!(connector = name, "{note}");
+            info.notes.push(note);
+        }
+        Ok((new, info))
+    }
+
+    /// What the task of a connector that is there will stop with, if its row filters are others now.
+    async fn foresee(&self, name: &str, config: &ConnectorConfig) -> Option<String> {
+        let is_other = |entry: &Entry| row_filters(&entry.config) != row_filters(config);
+        if !self.with(name, is_other).unwrap_or_default() {
+            return None;
+        }
+        let mut config = config.clone();
+        config.entry("name".to_owned()).or_insert_with(|| Some(name.to_owned()));
+        self.runtime.foresee(&config).await.map(|fault| foreseen(&fault))
     }
 
     async fn put(
@@ -340,8 +358,8 @@ impl Standalone {
         self.desk(name)?.give(action).await.map_err(HerderError::of)
     }
 
-    /// The last snapshot beside the connector's stream; `None`: there was none since its task
-    /// began.
+    /// The last snapshot of the connector whose task is there; `None`: there was none, or the task
+    /// has not begun yet.
     ///
     /// # Errors
     /// There is none of that name.
@@ -352,17 +370,16 @@ impl Standalone {
         })
     }
 
-    /// The same of a connector whose stream does not run, as it is stored; `None`: nothing is to be
-    /// read when it goes on.
+    /// The same of a connector whose stream does not run, as it is stored; `None`: there was none.
     ///
     /// # Errors
     /// There is none of that name, or Kafka refuses.
-    pub async fn pending_snapshot(&self, name: &str) -> Result<Option<ChunkProgress>, HerderError> {
+    pub async fn stored_snapshot(&self, name: &str) -> Result<Option<ChunkProgress>, HerderError> {
         if self.desk(name).is_ok() {
             return Ok(None);
         }
         let config = self.with(name, |entry| entry.config.clone())?;
-        self.runtime.pending_snapshot(&config).await.map_err(HerderError::Store)
+        self.runtime.stored_snapshot(&config).await.map_err(HerderError::Store)
     }
 
     /// Where orders for the connector's source are given.

@@ -134,7 +134,9 @@ pub async fn reset(settings: &KafkaSettings) -> Result<(), Fault> {
 /// The cluster does not answer or refuses, or a state cannot be rewritten; then none is.
 pub async fn restate(
     settings: &KafkaSettings,
-    rewrite: impl FnOnce(&[TableState]) -> Result<Vec<TableState>, Fault> + Send + 'static,
+    rewrite: impl FnOnce(&OffsetRecord, &[TableState]) -> Result<Vec<TableState>, Fault>
+    + Send
+    + 'static,
 ) -> Result<usize, Fault> {
     let place = StoragePlace::ensure(settings, &Topics::connect(settings).await?).await?;
     let settings = settings.clone();
@@ -142,7 +144,7 @@ pub async fn restate(
         let mut transactions = take_over(&settings, &place)?;
         let stored = load(&settings, &place)?;
         let Some(offset) = stored.offset else { return Ok(0) };
-        let states = rewrite(&stored.states)?;
+        let states = rewrite(&offset, &stored.states)?;
         if states.is_empty() {
             return Ok(0);
         }
@@ -160,6 +162,20 @@ pub async fn restate(
 /// The cluster does not answer or refuses, or the offset cannot be read.
 pub async fn peek(settings: &KafkaSettings) -> Result<Stored, Fault> {
     let place = StoragePlace::ensure(settings, &Topics::connect(settings).await?).await?;
+    let settings = settings.clone();
+    blocking(move || load(&settings, &place)).await
+}
+
+/// Reads what is stored, beside a task that may be running, and creates no topic for that.
+///
+/// # Errors
+/// The cluster does not answer or refuses, or what is there cannot be read.
+pub async fn glance(settings: &KafkaSettings) -> Result<Stored, Fault> {
+    let topics = Topics::connect(settings).await?;
+    let offsets = topics.describe(&settings.offsets_topic.name).await?;
+    let states = topics.describe(&settings.states_topic.name).await?;
+    let (Some(offsets), Some(states)) = (offsets, states) else { return Ok(Stored::default()) };
+    let place = StoragePlace::new(settings, offsets.partitions, states.partitions);
     let settings = settings.clone();
     blocking(move || load(&settings, &place)).await
 }

@@ -68,12 +68,23 @@ pub(super) fn config(config: &ConnectorConfig) -> Value {
 pub(super) fn info(info: &ConnectorInfo) -> Value {
     let tasks: Vec<_> =
         info.tasks.iter().map(|task| json!({ "connector": info.name, "task": task })).collect();
-    json!({
+    let mut body = json!({
         "name": info.name,
         "config": config(&info.config),
         "tasks": tasks,
         "type": "source",
-    })
+    });
+    add_notes(&mut body, &info.notes);
+    body
+}
+
+/// Connect has no word for them; clients ignore members that they do not know.
+pub(super) fn add_notes(body: &mut Value, notes: &[String]) {
+    if let Value::Object(members) = body
+        && !notes.is_empty()
+    {
+        members.insert("notes".to_owned(), json!(notes));
+    }
 }
 
 /// `ConnectorStateInfo`.

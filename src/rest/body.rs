@@ -93,7 +93,16 @@ pub(super) fn applies_filters(bytes: &[u8]) -> Result<bool, ApiError> {
     match mode.as_ref().and_then(Value::as_str) {
         Some("from_now") => Ok(false),
         Some("resnapshot") => Ok(true),
-        _ => Err(malformed("'mode' must be \"from_now\" or \"resnapshot\"")),
+        _ => Err(ApiError::bad_request(
+            Code::ConfigMalformed
+                .fault("'mode' must be \"from_now\" or \"resnapshot\"")
+                .hint(
+                    "Send {\"mode\": \"from_now\"} (the new filters hold behind the offset) or \
+                     {\"mode\": \"resnapshot\"} (and rows that they move are looked for); \
+                     docs/filters.md, \"Another filter\".",
+                )
+                .to_string(),
+        )),
     }
 }
 

@@ -214,7 +214,7 @@ pub(super) async fn apply_filters(
 /// `GET /connectors/{name}/snapshots`.
 pub(super) async fn snapshots(State(api): State<Api>, Path(name): Path<String>) -> Answer {
     let progress = match api.herder.chunk_progress(&name)? {
-        None => api.herder.pending_snapshot(&name).await?,
+        None => api.herder.stored_snapshot(&name).await?,
         shown => shown,
     };
     Ok(answers::json(StatusCode::OK, &answers::snapshot(&name, progress.as_ref())))

@@ -67,12 +67,14 @@ fn known(plugin: &str) -> Result<&'static SourceClass, ApiError> {
 
 /// `ConfigInfos`.
 fn infos(plugin: &str, validation: &Validation) -> Value {
-    json!({
+    let mut body = json!({
         "name": plugin,
         "error_count": validation.error_count,
         "groups": validation.groups,
         "configs": validation.configs.iter().map(info).collect::<Vec<_>>(),
-    })
+    });
+    answers::add_notes(&mut body, &validation.notes);
+    body
 }
 
 fn info(info: &ConfigInfo) -> Value {

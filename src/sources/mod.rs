@@ -111,24 +111,40 @@ impl SourceSettings {
     /// A state cannot be understood, or the filters cannot be applied so.
     pub fn adopt_filters(
         &self,
+        offset: &OffsetRecord,
         states: &[TableState],
         resnapshot: bool,
         retellable: &dyn Fn(TableVersion) -> Result<(), Fault>,
     ) -> Result<Vec<TableState>, Fault> {
         match self {
             Self::Postgres(settings) => {
-                postgres::adopt_filters(settings, states, resnapshot, retellable)
+                postgres::adopt_filters(settings, (offset, states), resnapshot, retellable)
             }
         }
     }
 
-    /// What table states say of a snapshot beside the stream that is not through.
+    /// What a task that goes on with what is stored will stop with, though nothing is wrong with the
+    /// configuration: a table's row filter is another one.
+    ///
+    /// # Errors
+    /// What is stored cannot be understood.
+    pub fn foresee(
+        &self,
+        offset: &OffsetRecord,
+        states: &[TableState],
+    ) -> Result<Option<Fault>, Fault> {
+        match self {
+            Self::Postgres(settings) => postgres::foresee_filters(settings, (offset, states)),
+        }
+    }
+
+    /// What table states say of the last snapshot beside the stream.
     ///
     /// # Errors
     /// A state cannot be understood.
-    pub fn pending_snapshot(&self, states: &[TableState]) -> Result<Option<ChunkProgress>, Fault> {
+    pub fn stored_snapshot(&self, states: &[TableState]) -> Result<Option<ChunkProgress>, Fault> {
         match self {
-            Self::Postgres(_) => postgres::pending_snapshot(states),
+            Self::Postgres(_) => postgres::stored_snapshot(states),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Checks configurations and starts tasks, for a herder.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use super::services::Registries;
 use super::task::TaskHandle;
 use super::trial::{Look, TriedRecord, try_out};
 use crate::config::{
-    ConnectorConfig, TypedConnector, Validation, WorkerConfig, summarize, validate,
+    ConfigFault, ConnectorConfig, TypedConnector, Validation, WorkerConfig, summarize, validate,
 };
 use crate::error::{Code, Fault};
 use crate::kafka::offsets;
@@ -35,6 +36,10 @@ pub trait Runtime: Send + Sync + std::fmt::Debug + 'static {
 
     /// Every key of the configuration's class with its value and faults, as a form shows them.
     fn describe<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Validation>;
+
+    /// What the connector's task will stop with, going on with what is stored, though nothing is
+    /// wrong with the configuration; `None`: nothing that is known.
+    fn foresee<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Option<Fault>>;
 
     /// The connector's source partition and offset; `None`: it has none.
     fn offset<'a>(
@@ -65,8 +70,8 @@ pub trait Runtime: Send + Sync + std::fmt::Debug + 'static {
         resnapshot: bool,
     ) -> BoxFuture<'a, Result<usize, Fault>>;
 
-    /// What is stored of a snapshot beside the stream that is not through; `None`: there is none.
-    fn pending_snapshot<'a>(
+    /// What is stored of the last snapshot beside the stream; `None`: there was none.
+    fn stored_snapshot<'a>(
         &'a self,
         config: &'a ConnectorConfig,
     ) -> BoxFuture<'a, Result<Option<ChunkProgress>, Fault>>;
@@ -94,6 +99,9 @@ pub trait Runtime: Send + Sync + std::fmt::Debug + 'static {
 /// Whoever submits a configuration waits for the answer, so a cluster that does not answer is not
 /// waited for as long as a running task would.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How the keys of row filters begin.
+const ROW_FILTER: &str = "row.filter.";
 
 /// One thing that is wrong with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,16 +168,47 @@ impl Worker {
                     Finding { key: key.to_owned(), fault }
                 })
                 .collect(),
-            Err(faults) => faults
-                .iter()
-                .map(|fault| Finding { key: fault.key.clone(), fault: fault.to_fault() })
-                .collect(),
+            Err(faults) => {
+                let told = faults
+                    .iter()
+                    .map(|fault| Finding { key: fault.key.clone(), fault: fault.to_fault() });
+                let rest = self.examine_rest(config, &faults).await;
+                told.chain(rest.into_iter().map(|(key, fault)| Finding { key, fault })).collect()
+            }
         }
     }
 
-    /// What a person may want to know of a configuration's source, though nothing is wrong.
-    pub async fn note(&self, config: &ConnectorConfig) -> Option<String> {
-        TypedConnector::parse(config, &self.config).ok()?.source.note().await
+    /// What else is wrong with a configuration of which nothing but row filters cannot be read, and
+    /// the key: otherwise that would be told only when they are mended.
+    async fn examine_rest(
+        &self,
+        config: &ConnectorConfig,
+        faults: &[ConfigFault],
+    ) -> Vec<(String, Fault)> {
+        let is_filter = |fault: &&ConfigFault| fault.key.starts_with(ROW_FILTER);
+        if !faults.iter().all(|fault| is_filter(&fault)) {
+            return Vec::new();
+        }
+        let mut rest = config.clone();
+        faults.iter().for_each(|fault| drop(rest.shift_remove(&fault.key)));
+        let Ok(connector) = TypedConnector::parse(&rest, &self.config) else { return Vec::new() };
+        let mut found = self.validate_live(&connector).await;
+        // without those filters the source has what it should not have
+        found.retain(|fault| {
+            !matches!(fault.code(), Code::PublicationChanged | Code::FilterPushdownDrift)
+        });
+        found
+            .into_iter()
+            .map(|fault| (connector.source.blamed_key(&fault).to_owned(), fault))
+            .collect()
+    }
+
+    /// What a person may want to know of a configuration, though nothing is wrong.
+    pub async fn notes(&self, config: &ConnectorConfig) -> Vec<String> {
+        let Ok(connector) = TypedConnector::parse(config, &self.config) else { return Vec::new() };
+        let of_source = connector.source.note().await;
+        let foreseen = self.foresee(config).await.map(|fault| foreseen(&fault));
+        of_source.into_iter().chain(foreseen).collect()
     }
 
     /// Passes what the connector would publish to `reader`, as JSON, without Kafka and registries,
@@ -225,13 +264,39 @@ impl Runtime for Worker {
     fn describe<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Validation> {
         Box::pin(async move {
             let mut validation = validate(config, &self.config);
-            if let Ok(connector) = TypedConnector::parse(config, &self.config) {
-                for fault in self.validate_live(&connector).await {
-                    let key = connector.source.blamed_key(&fault).to_owned();
-                    validation.blame(&key, fault.to_string());
+            let found = match TypedConnector::parse(config, &self.config) {
+                Ok(connector) => {
+                    let found = self.validate_live(&connector).await.into_iter();
+                    found
+                        .map(|fault| (connector.source.blamed_key(&fault).to_owned(), fault))
+                        .collect()
                 }
+                Err(faults) => self.examine_rest(config, &faults).await,
+            };
+            for (key, fault) in found {
+                validation.blame(&key, fault.to_string());
+            }
+            if validation.error_count == 0 && !row_filters(config).is_empty() {
+                validation.notes = self.foresee(config).await.iter().map(foreseen).collect();
             }
             validation
+        })
+    }
+
+    fn foresee<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Option<Fault>> {
+        Box::pin(async move {
+            let connector = self.parse(config).ok()?;
+            let mut settings = connector.kafka.clone();
+            settings.request_timeout = settings.request_timeout.min(PATIENCE);
+            let stored = offsets::glance(&settings).await.and_then(|stored| {
+                let Some(offset) = &stored.offset else { return Ok(None) };
+                connector.source.foresee(offset, &stored.states)
+            });
+            // whatever cannot be read is the task's matter
+            stored.unwrap_or_else(|fault| {
+                tracing::debug!(error = %fault, "what is stored cannot be looked at");
+                None
+            })
         })
     }
 
@@ -288,9 +353,9 @@ impl Runtime for Worker {
     ) -> BoxFuture<'a, Result<usize, Fault>> {
         Box::pin(async move {
             let TypedConnector { kafka, source, plan, .. } = self.parse(config)?;
-            let rewrite = move |states: &[_]| {
+            let rewrite = move |at: &_, states: &[_]| {
                 let block = source.block(&plan.topic_prefix);
-                source.adopt_filters(states, resnapshot, &|version| {
+                source.adopt_filters(at, states, resnapshot, &|version| {
                     let table = version.table.to_string();
                     let plan = TablePlan::compile(Arc::new(version), &plan, &block)?;
                     plan.untellable.map_or(Ok(()), |fault| Err(fault.at_table(table)))
@@ -302,14 +367,14 @@ impl Runtime for Worker {
         })
     }
 
-    fn pending_snapshot<'a>(
+    fn stored_snapshot<'a>(
         &'a self,
         config: &'a ConnectorConfig,
     ) -> BoxFuture<'a, Result<Option<ChunkProgress>, Fault>> {
         Box::pin(async move {
             let connector = self.parse(config)?;
             let stored = offsets::peek(&connector.kafka).await?;
-            connector.source.pending_snapshot(&stored.states)
+            connector.source.stored_snapshot(&stored.states)
         })
     }
 
@@ -347,6 +412,17 @@ impl Runtime for Worker {
             TaskHandle::spawn(target, move |control| run(connector, written, control, task));
         Ok(handle.showing(shown))
     }
+}
+
+/// What is foreseen, as a note.
+pub fn foreseen(fault: &Fault) -> String {
+    format!("with this configuration the task stops until that is done: {fault}")
+}
+
+/// What decides by which rows a connector's tables are published.
+pub fn row_filters(config: &ConnectorConfig) -> BTreeMap<&str, Option<&str>> {
+    let keys = config.iter().filter(|(key, _)| key.starts_with(ROW_FILTER));
+    keys.map(|(key, value)| (key.as_str(), value.as_deref())).collect()
 }
 
 async fn check_registries(connector: &TypedConnector) -> Vec<Fault> {

@@ -35,8 +35,12 @@ impl Runtime for Idle {
 
     fn describe<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Validation> {
         Box::pin(async move {
-            let mut validation =
-                Validation { error_count: 0, groups: vec!["Common"], configs: Vec::new() };
+            let mut validation = Validation {
+                error_count: 0,
+                groups: vec!["Common"],
+                configs: Vec::new(),
+                notes: Vec::new(),
+            };
             for fault in self.validate(config).await {
                 validation.blame("bad", fault.to_string());
             }
@@ -76,6 +80,12 @@ impl Runtime for Idle {
         Box::pin(async { outcome })
     }
 
+    fn foresee<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Option<Fault>> {
+        let is_other = config.get("row.filter.public.t").is_some_and(Option::is_some);
+        let fault = || Code::FilterChanged.fault("public.t: it is another one");
+        Box::pin(async move { is_other.then(fault) })
+    }
+
     fn adopt_filters<'a>(
         &'a self,
         _: &'a ConnectorConfig,
@@ -84,7 +94,7 @@ impl Runtime for Idle {
         Box::pin(async move { Ok(1 + usize::from(resnapshot)) })
     }
 
-    fn pending_snapshot<'a>(
+    fn stored_snapshot<'a>(
         &'a self,
         config: &'a ConnectorConfig,
     ) -> BoxFuture<'a, Result<Option<ChunkProgress>, Fault>> {
@@ -258,6 +268,26 @@ async fn what_a_connector_made_goes_with_it_only_if_that_is_asked_for() {
     assert_eq!(status["connector"]["state"], "STOPPED");
     assert_eq!(server.send("DELETE", "/connectors/kept?drop=offsets", "", "").await.status, 204);
     assert_eq!(server.get("/connectors/kept").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_changed_row_filter_is_told_with_the_answer() {
+    let server = Server::start("filter-notes").await;
+    assert_eq!(server.json("POST", "/connectors", &create("f")).await.status, 201);
+    let path = "/connectors/f/config";
+    let other = server.json("PATCH", path, &json!({"x": "1"})).await;
+    assert_eq!((other.status, other.json().get("notes")), (200, None));
+    let patch = json!({"row.filter.public.t": "a = 1"});
+    for is_told in [true, false] {
+        let answer = server.json("PATCH", path, &patch).await.json();
+        let notes = answer["notes"].to_string();
+        assert_eq!(notes.contains("TG-E-FILTER-CHANGED: public.t"), is_told, "{notes}");
+    }
+    assert_eq!(server.send("PUT", "/connectors/f/stop", "", "").await.status, 204);
+    let json = "content-type: application/json\r\n";
+    let answer = server.send("PUT", "/connectors/f/row-filters", json, r#"{"mode": "all"}"#).await;
+    assert!(answer.body.contains("docs/filters.md"), "{}", answer.body);
+    std::fs::remove_dir_all(&server.directory).unwrap();
 }
 
 #[tokio::test]

@@ -40,7 +40,7 @@ def progress(connector: Connector) -> dict[str, Any]:
 
 
 def wait_done(t: Trial, connector: Connector, *, timeout: float = 90) -> dict[str, Any]:
-    """Ended as it should; the worker may have been restarted, then nothing is shown of what it did before."""
+    """Ended as it should, as it is told."""
     def ended() -> dict[str, Any] | None:
         found = progress(connector)
         return found if found.get("state") in ("COMPLETED", "STOPPED") else None
@@ -157,7 +157,7 @@ def killed(t: Trial) -> None:
             worker.kill()
             worker.start()
             connector.wait_running()
-        wait_done(t, connector)
+        done = {one["data-collection"]: one["rows"] for one in wait_done(t, connector)["tables"]}
     t.settle()
     records = t.topic("plain").read()
     equal([r.key["id"] for r in records], list(range(1, 501)), "each row of the quiet table once, in order")
@@ -167,7 +167,15 @@ def killed(t: Trial) -> None:
     worker.kill()
     worker.start()
     connector.wait_running()
-    equal(connector.request("GET", "/snapshots").body["snapshot"], None, "nothing is left to be read")
+    def ends() -> dict[str, Any] | None:
+        found = progress(connector)
+        return found and {one["data-collection"]: (found["state"], one["state"], one["rows"]) for one in found["tables"]}
+    expected = {"public.plain": ("COMPLETED", "COMPLETED", 500), "public.keyed": ("COMPLETED", "COMPLETED", done["public.keyed"])}
+    equal(wait_for(ends, 30, "what is stored"), expected, "how it ended is told after a crash, too")
+    connector.put("stop")
+    equal(ends(), expected, "and while it is stopped")
+    connector.request("DELETE", "/offsets")
+    equal(ends(), {}, "until it is forgotten with the offset")
 
 
 def orders(t: Trial) -> None:

@@ -174,6 +174,11 @@ def refused_before_anything_is_made(t: Trial) -> None:
     ):
         tables = PUBLIC + ("moves" if "none" in table else "parted.*" if "parted" in table else table.split(".")[1])
         t.refused(worker, t.config(table_include_list=tables) | {f"row.filter.{table}": text}, f"TG-E-{code}")
+    # Everything at once: a text that is no SQL does not hide what is wrong with the others, nor with other parts.
+    answer = t.refused(worker, t.config(table_include_list=PUBLIC + "(moves|small)") | {
+        "row.filter.public.moves": "v < 10;", "row.filter.public.small": "w = 1 AND v = eu AND bio = 'x'", "row.filter.public.none": "v = 1"},
+        "TG-E-FILTER-UNSUPPORTED-PREDICATE", "TG-E-FILTER-UNKNOWN-TABLE")
+    check(all(word in answer for word in ("FILTER-UNKNOWN-TABLE", "without ';'", "no column w", "single quotes: 'eu'")), f"all of it is told: {answer}")
     # One partition sends old rows that the filter cannot judge.
     config = t.config(table_include_list=PUBLIC + "parted", publish_via_partition_root="true")
     t.refused(worker, config | {"row.filter.public.parted": "bio LIKE 'vip%'"}, "TG-E-FILTER-BEFORE-IMAGE",

@@ -222,16 +222,7 @@ impl<'a, S: Services> Course<'a, S> {
             Some(Phase::Streaming { end }) => {
                 self.resumed_at = Some(end);
                 self.resumed.clone_from(&stored);
-                self.tables.refuse_changed_filters().await?;
-                let generated = match self.publish(true).await {
-                    Ok(generated) => generated,
-                    Err(fault) => return Err(Box::pin(self.told(fault, stored.as_ref())).await?),
-                };
-                Box::pin(self.tables.look_at_filters(generated, self.stage)).await?;
-                let now = pushdown::position(&mut connection).await?;
-                self.tables.note_pushdown(self.stage, &self.members, Some((end, now)))?;
-                Box::pin(self.refuse_altered(stored.as_ref())).await?;
-                self.check_half_published(stored)?
+                self.resume(&mut connection, stored, end).await?
             }
             Some(Phase::SnapshotDone { .. })
                 if self.settings.snapshot_mode == SnapshotMode::InitialOnly =>
@@ -252,6 +243,32 @@ impl<'a, S: Services> Course<'a, S> {
             slot::let_fail_over(&mut connection, &self.settings.slot_name).await?;
         }
         self.stream(connection, offset).await.map(Some)
+    }
+
+    /// Looks at everything that may have changed since the stream was read last.
+    async fn resume(
+        &mut self,
+        connection: &mut Connection,
+        stored: Option<Offset>,
+        end: Lsn,
+    ) -> Result<Offset, Fault> {
+        self.tables.refuse_changed_filters(end).await?;
+        let generated = match self.publish(true).await {
+            Ok(generated) => generated,
+            Err(fault) => return Err(Box::pin(self.told(fault, stored.as_ref())).await?),
+        };
+        let is_learnt = Box::pin(self.tables.look_at_filters(generated, self.stage)).await?;
+        let now = pushdown::position(connection).await?;
+        let place = Some((end, now));
+        let is_noted = self.tables.note_pushdown(self.stage, &self.members, place)?;
+        Box::pin(self.refuse_altered(stored.as_ref())).await?;
+        let here = stored.as_ref().filter(|_| is_learnt || is_noted).map(Offset::encode);
+        let offset = self.check_half_published(stored)?;
+        if let Some(here) = here {
+            // a source that is quiet has no transaction with which it would be stored
+            self.stage.store(Some(OffsetRecord(Arc::from(here)))).await?;
+        }
+        Ok(offset)
     }
 
     /// A publication that was altered while nobody looked, and says the same again, stops once: who
@@ -334,6 +351,7 @@ impl<'a, S: Services> Course<'a, S> {
             settings: &self.settings,
             stage: self.stage,
             tables: &mut self.tables,
+            work: &mut self.work,
             template: &self.template,
             generated,
             began_at: began_at.filter(|_| premade.is_some()),

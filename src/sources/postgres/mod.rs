@@ -52,7 +52,7 @@ pub mod values;
 
 pub use driver::run;
 pub use event_fields::source_block;
-pub use incremental::{pending as pending_snapshot, plan as plan_snapshot};
+pub use incremental::{pending as stored_snapshot, plan as plan_snapshot};
 pub use messages::MessageFilter;
 pub use preflight::check;
 pub use preview::versions;
@@ -63,7 +63,7 @@ pub use settings::{
     SignalTable, SlotUse, SnapshotMode, SnapshotOrder, SslMode, TableFilter, ToastMode,
 };
 pub use slot_health::watch_health;
-pub use tables::adopt_filters;
+pub use tables::{adopt_filters, foresee_filters};
 pub use takeover::take_over;
 pub use trial::try_out;
 

@@ -638,4 +638,4 @@ pub async fn drop_publication<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

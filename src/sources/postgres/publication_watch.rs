@@ -236,7 +236,9 @@ async fn refuse_renamed_labels(
     let now: Vec<(u32, String)> = now.collect::<Result<_, Fault>>()?;
     let is_there = |oid: u32| now.iter().any(|(other, _)| *other == oid);
     let told = watched.iter().filter(|one| is_there(one.oid)).find_map(|one| {
-        Some(redefined(&one.table, &one.column, &renamed(one.oid, &one.label, &now)?))
+        let what = renamed(one.oid, &one.label, &now)?;
+        // a publication takes no enums
+        Some(redefined(Pushdown::None, (&one.table, &one.column), &what))
     });
     told.map_or(Ok(()), Err)
 }

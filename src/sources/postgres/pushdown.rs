@@ -100,8 +100,11 @@ pub(super) fn replaced(namespace: &str, name: &str) -> Fault {
              or none, and what it left out then is not known"
         ))
         .hint(
-            "Delete the connector's offsets and begin anew; or, if nothing was left out, set \
-             row.filter.pushdown=none on a publication without filters.",
+            "If it left out nothing that it should not have, in this order: PUT \
+             /connectors/{name}/stop; take the row filters out of the publication (ALTER PUBLICATION \
+             … SET TABLE …, with all its tables and without WHERE); set row.filter.pushdown=none, \
+             without changing the filters; PUT /connectors/{name}/resume. Else delete the \
+             connector's offsets and begin anew.",
         )
         .at_table(table)
 }
@@ -403,10 +406,13 @@ fn deviation(
     );
     let add = addition(name, std::slice::from_ref(table), selection);
     let hint = format!(
-        "While nothing is left to be read: BEGIN; ALTER PUBLICATION {publication} DROP TABLE {}; \
-         {add}; COMMIT; – see docs/filters.md, or set row.filter.pushdown=none on a publication \
-         without filters.",
-        listed(table)
+        "For a new connector, or one that left rows out by itself and has read everything: BEGIN; \
+         ALTER PUBLICATION {publication} DROP TABLE {}; {add}; COMMIT. One that relied on the \
+         publication until now needs row.filter.pushdown=none first, without changing \
+         row.filter.{}, on a publication without filters, also for another filter: docs/filters.md, \
+         \"From one way to the other\".",
+        listed(table),
+        table.qualified_name()
     );
     Some((what, hint))
 }

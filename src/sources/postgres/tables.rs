@@ -9,6 +9,7 @@ mod ddl;
 mod departure;
 mod filters;
 mod meaning;
+mod remedies;
 mod rewrite;
 mod suspicion;
 
@@ -18,8 +19,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-pub use self::filters::adopt_filters;
 use self::filters::former_filters;
+pub use self::filters::{adopt_filters, foresee_filters};
 use super::catalogue::{TableFacts, fetch_tables, fetch_types, refresh_types};
 use super::connection::{Connection, Purpose};
 use super::incremental::{STATE_KEY, Work};
@@ -474,7 +475,8 @@ impl Tables {
     /// Remembers for which tables the publication leaves rows out.
     ///
     /// `place`: where the stream goes on, and a position from which on the publication is as it
-    /// was found; `None`: everything is published anew.
+    /// was found; `None`: everything is published anew. Answers whether anything has to be stored
+    /// that was not known before.
     ///
     /// # Errors
     /// `FILTER-PUSHDOWN-DRIFT`: meanwhile the publication did not have a table's filter.
@@ -483,7 +485,8 @@ impl Tables {
         stage: &mut Stage<S>,
         members: &[Member],
         place: Option<(Lsn, Lsn)>,
-    ) -> Result<(), Fault> {
+    ) -> Result<bool, Fault> {
+        let mut is_other = false;
         self.listed = members.iter().map(|member| (member.oid, member.entry)).collect();
         for history in self.histories.values_mut() {
             let Some(newest) = history.newest() else { continue };
@@ -506,9 +509,10 @@ impl Tables {
             if pushed != history.pushed {
                 history.pushed = pushed;
                 stage.remember(history.encode()?);
+                is_other = true;
             }
         }
-        Ok(())
+        Ok(is_other)
     }
 
     fn known(&self, descriptor: &RelationDescriptor, place: Place) -> Option<&KnownVersion> {

@@ -289,7 +289,9 @@ impl Incremental {
     ///
     /// # Errors
     /// Only if the program is wrong.
-    pub(super) fn state(&self) -> Result<TableState, Fault> {
+    pub(super) fn state(&mut self) -> Result<TableState, Fault> {
+        let shown = self.tools.metrics.incremental.progress();
+        shown.iter().for_each(|shown| self.work.take_ends(shown));
         self.work.state()
     }
 

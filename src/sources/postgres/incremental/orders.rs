@@ -40,8 +40,8 @@ impl Incremental {
             }
             let answer = self.apply(action);
             if answer.is_ok() {
-                publishing.store(self.state()?).await?;
                 self.show_all();
+                publishing.store(self.state()?).await?;
             }
             // whoever asked may have gone meanwhile; it is done all the same
             drop(done.send(answer));

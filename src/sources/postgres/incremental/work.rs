@@ -26,6 +26,77 @@ pub(in crate::sources::postgres) struct Work {
     pub(super) paused: bool,
     /// In this order.
     pub(super) tables: Vec<TableWork>,
+    /// Its tables that are read or given up, for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) ended: Vec<EndedTable>,
+}
+
+/// The most ended tables that are remembered, and the most bytes of why one failed.
+const MOST_ENDED: usize = 1_000;
+const LONGEST_REASON: usize = 500;
+
+/// A table that is not read any more, as it is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct EndedTable {
+    table: String,
+    how: End,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    condition: Option<String>,
+    rows: u64,
+    scanned: u64,
+    chunks: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fault: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum End {
+    Completed,
+    Stopped,
+    Failed,
+}
+
+impl EndedTable {
+    /// `None`: it is still to be read.
+    fn of(shown: &TableProgress) -> Option<Self> {
+        let how = match shown.state {
+            "completed" => End::Completed,
+            "stopped" => End::Stopped,
+            "failed" => End::Failed,
+            _ => return None,
+        };
+        let shorten = |text: &String| {
+            let end = text.floor_char_boundary(LONGEST_REASON);
+            text.get(..end).unwrap_or_default().to_owned()
+        };
+        Some(Self {
+            table: shown.table.clone(),
+            how,
+            condition: shown.condition.clone(),
+            rows: shown.rows,
+            scanned: shown.scanned,
+            chunks: shown.chunks,
+            fault: shown.fault.as_ref().map(shorten),
+        })
+    }
+
+    fn progress(&self) -> TableProgress {
+        TableProgress {
+            table: self.table.clone(),
+            state: match self.how {
+                End::Completed => "completed",
+                End::Stopped => "stopped",
+                End::Failed => "failed",
+            },
+            condition: self.condition.clone(),
+            rows: self.rows,
+            scanned: self.scanned,
+            chunks: self.chunks,
+            fault: self.fault.clone(),
+            ..TableProgress::default()
+        }
+    }
 }
 
 /// A table that is to be read.
@@ -133,7 +204,7 @@ struct Stored {
     work: Work,
 }
 
-/// What table states say of a snapshot that is not through; `None`: there is none.
+/// What table states say of the last snapshot; `None`: there was none.
 ///
 /// # Errors
 /// `OFFSET-MALFORMED`.
@@ -169,23 +240,43 @@ impl Work {
         Ok(stored.work)
     }
 
-    /// What is told of it before it goes on; `None`: nothing is to be read.
+    /// What is told of it before it goes on; `None`: there was none.
     fn progress(&self) -> Option<ChunkProgress> {
-        if self.tables.is_empty() {
+        if self.tables.is_empty() && self.ended.is_empty() {
             return None;
         }
-        let tables = self.tables.iter().map(TableWork::progress).collect();
+        let ended = self.ended.iter().map(EndedTable::progress);
+        let tables = ended.chain(self.tables.iter().map(TableWork::progress)).collect();
         let (id, paused) = (self.id.clone(), self.paused);
         Some(ChunkProgress { id, paused, waiting: None, tables })
     }
 
-    /// Shows it before it goes on, unless it is shown already.
+    /// Shows it before it goes on, unless it is shown already, or a later one is.
     pub(in crate::sources::postgres) fn show(&self, metrics: &SourceMetrics) {
         let Some(progress) = self.progress() else { return };
-        if metrics.incremental.progress().is_none_or(|known| known.id != progress.id) {
-            metrics.snapshot.begin(clock_micros());
+        let known = metrics.incremental.progress();
+        if known.is_none_or(|known| known.id != progress.id && !self.tables.is_empty()) {
+            if !self.tables.is_empty() {
+                metrics.snapshot.begin(clock_micros());
+            }
             metrics.incremental.begin(&progress.id);
             metrics.incremental.update(|shown| *shown = progress);
+        }
+    }
+
+    /// All tables were read anew: that is the last snapshot now, unless some are still waiting.
+    pub(in crate::sources::postgres) fn follow_first(&mut self, shown: &ChunkProgress) {
+        if self.tables.is_empty() {
+            *self = Self { id: shown.id.clone(), ..Self::default() };
+            self.take_ends(shown);
+        }
+    }
+
+    /// Takes over how tables ended, as it is shown.
+    pub(super) fn take_ends(&mut self, shown: &ChunkProgress) {
+        if shown.id == self.id {
+            self.ended = shown.tables.iter().filter_map(EndedTable::of).collect();
+            self.ended.drain(..self.ended.len().saturating_sub(MOST_ENDED));
         }
     }
 
@@ -194,7 +285,8 @@ impl Work {
     /// # Errors
     /// Only if the program is wrong.
     pub(in crate::sources::postgres) fn state(&self) -> Result<TableState, Fault> {
-        let value = (!self.tables.is_empty())
+        let is_known = !self.tables.is_empty() || !self.ended.is_empty();
+        let value = is_known
             .then(|| serde_json::to_vec(&Stored { format: FORMAT, work: self.clone() }))
             .transpose()
             .map_err(|error| Code::Internal.fault("an incremental snapshot").caused_by(&error))?;
@@ -354,6 +446,57 @@ mod tests {
             let state = TableState { key: STATE_KEY.into(), value: Some(wrong.into_bytes()) };
             assert_eq!(Work::find(&[state]).unwrap_err().code(), Code::OffsetMalformed);
         }
+    }
+
+    #[test]
+    fn how_tables_ended_is_told_until_another_snapshot_begins() {
+        let mut work = Work::default();
+        work.add(vec![read("a"), read("b")], "1").unwrap();
+        let shown = |id: &str, states: &[(&str, &'static str)]| ChunkProgress {
+            id: id.to_owned(),
+            tables: states
+                .iter()
+                .map(|(name, state)| TableProgress {
+                    table: format!("public.{name}"),
+                    state,
+                    rows: 7,
+                    fault: (*state == "failed").then(|| "é".repeat(LONGEST_REASON)),
+                    ..TableProgress::default()
+                })
+                .collect(),
+            ..ChunkProgress::default()
+        };
+        let told = |work: &Work| {
+            let found = Work::find(&[work.state().unwrap()]).unwrap();
+            let progress = found.progress().map(|one| one.tables).unwrap_or_default();
+            progress.iter().map(|one| (one.table.clone(), one.state, one.rows)).collect::<Vec<_>>()
+        };
+        work.take_ends(&shown("2", &[("a", "completed")]));
+        let (a, b) = ("public.a".to_owned(), "public.b".to_owned());
+        let expect = [(a.clone(), "waiting", 0), (b.clone(), "waiting", 0)];
+        assert_eq!(told(&work), expect, "another snapshot says nothing of this one");
+        work.tables.remove(0);
+        work.take_ends(&shown("1", &[("a", "completed"), ("b", "running")]));
+        assert_eq!(told(&work), [(a.clone(), "completed", 7), (b.clone(), "waiting", 0)]);
+        work.tables.clear();
+        work.take_ends(&shown("1", &[("a", "completed"), ("b", "failed")]));
+        assert_eq!(told(&work), [(a, "completed", 7), (b, "failed", 7)]);
+        let metrics = SourceMetrics::default();
+        work.show(&metrics);
+        assert_eq!(metrics.incremental.progress().map(|one| one.tables.len()), Some(2));
+        metrics.incremental.begin("initial");
+        work.show(&metrics);
+        assert_eq!(metrics.incremental.progress().map(|one| one.id).as_deref(), Some("initial"));
+        work.add(vec![read("c")], "3").unwrap();
+        assert_eq!(told(&work), [("public.c".to_owned(), "waiting", 0)]);
+        let many: Vec<_> = (0..MOST_ENDED + 5).map(|_| ("x", "stopped")).collect();
+        work.take_ends(&shown("3", &many));
+        assert_eq!(work.ended.len(), MOST_ENDED);
+        work.follow_first(&shown("initial", &[("a", "completed")]));
+        assert_eq!(work.id, "3", "a table is waiting");
+        work.tables.clear();
+        work.follow_first(&shown("initial", &[("a", "completed")]));
+        assert_eq!((work.id.as_str(), told(&work).len()), ("initial", 1));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::capture::{self, Selection};
 use super::catalogue::{self, TableFacts};
 use super::connection::{Connection, CreatedSlot};
 use super::driver::{combine, told_to_stop};
-use super::incremental::OLDEST;
+use super::incremental::{OLDEST, Work};
 use super::offset::{Offset, Phase};
 use super::publishing::Publishing;
 use super::settings::{SnapshotMode, SnapshotOrder};
@@ -37,6 +37,8 @@ pub(super) struct SnapshotTask<'a, S> {
     pub(super) settings: &'a Arc<Settings>,
     pub(super) stage: &'a mut Stage<S>,
     pub(super) tables: &'a mut Tables,
+    /// What is to be read beside the stream, and how the last snapshot ended.
+    pub(super) work: &'a mut Work,
     pub(super) template: &'a Offset,
     /// Stored generated columns are published.
     pub(super) generated: bool,
@@ -95,6 +97,10 @@ pub(super) async fn run<S: Services>(
     task.metrics.snapshot.end(matches!(outcome, Ok(true)), clock_micros());
     if !outcome? {
         return Ok(None);
+    }
+    if let Some(shown) = task.metrics.incremental.progress() {
+        task.work.follow_first(&shown);
+        task.stage.remember(task.work.state()?);
     }
     if premade.is_some() || mode == SnapshotMode::InitialOnly {
         // Left alone, it would keep the server's log until this connection ends.

@@ -13,7 +13,10 @@ use crate::sources::postgres::{
     SnapshotMode, SnapshotOrder, SslMode, TableFilter, ToastMode,
 };
 
-fn settings(mode: PublicationAutocreate, via_root: bool) -> Settings {
+pub(in crate::sources::postgres) fn settings(
+    mode: PublicationAutocreate,
+    via_root: bool,
+) -> Settings {
     let limit = Duration::from_secs(1);
     Settings {
         connection: ConnectionSettings {

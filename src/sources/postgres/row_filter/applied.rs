@@ -48,8 +48,7 @@ impl Applied {
         descriptor: &RelationDescriptor,
         labels: &Labels,
     ) -> Self {
-        let reads_text = predicate.sql.contains("::text)") || predicate.sql.contains("::varchar)");
-        let is_named = |label: &str| reads_text || predicate.sql.contains(&literal(label));
+        let is_named = |label: &str| predicate.sql.contains(&literal(label));
         let columns = predicate.columns.iter().filter_map(|index| {
             let column = descriptor.columns.get(*index)?;
             let known = enum_of(column.type_oid, scope.types).and_then(|oid| labels.get(&oid));

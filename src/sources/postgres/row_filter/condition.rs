@@ -16,6 +16,8 @@ use crate::filter::{Node, Truth};
 
 /// Conditions within conditions.
 const DEEPEST: u8 = 160;
+/// So many things that are wrong with parts of a chain are told.
+const MOST_REFUSALS: usize = 8;
 
 /// A condition, ready to run and ready to be sent.
 #[derive(Debug)]
@@ -115,10 +117,19 @@ impl Compiler<'_> {
         parts.push(rest);
         let mut nodes = Vec::with_capacity(parts.len());
         let mut texts = Vec::with_capacity(parts.len());
+        let mut refused = Vec::new();
         for part in parts.into_iter().rev() {
-            let Condition { node, sql } = self.condition(part, depth)?;
-            nodes.push(node);
-            texts.push(sql);
+            match self.condition(part, depth) {
+                Ok(Condition { node, sql }) => {
+                    nodes.push(node);
+                    texts.push(sql);
+                }
+                Err(refusal) if refused.len() < MOST_REFUSALS => refused.push(refusal),
+                Err(_) => {}
+            }
+        }
+        if let Some(refusal) = Refusal::joined(refused) {
+            return Err(refusal);
         }
         let nodes = nodes.into_boxed_slice();
         Ok(match op {

@@ -83,9 +83,21 @@ impl Refusal {
         Self { why: why.into(), at: at.into() }
     }
 
-    fn into_fault(self) -> Fault {
+    /// Several as one, which tells all of them.
+    fn joined(several: Vec<Self>) -> Option<Self> {
+        several.into_iter().reduce(|one, other| Self {
+            why: format!("{}; {}", one.sentence(), other.why),
+            at: other.at,
+        })
+    }
+
+    fn sentence(&self) -> String {
         let at = if self.at.is_empty() { String::new() } else { format!(", at {}", self.at) };
-        Code::FilterUnsupported.fault(format!("{}{at}", self.why))
+        format!("{}{at}", self.why)
+    }
+
+    fn into_fault(self) -> Fault {
+        Code::FilterUnsupported.fault(self.sentence())
     }
 }
 
@@ -143,6 +155,14 @@ fn parse(text: &str, limits: Limits) -> Result<Expr, Refusal> {
     if let Some(odd) = tokens.iter().find(|token| token.token == Token::DoubleEq) {
         return Err(Refusal::new("the operator == is not evaluated", at_token(odd)));
     }
+    let is_blank = |token: &&TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+    if let Some(first) = tokens.iter().find(|token| !is_blank(token))
+        && matches!(&first.token, Token::Word(word)
+            if word.keyword == Keyword::WHERE && word.quote_style.is_none())
+    {
+        let why = "a filter is the condition alone, without the word WHERE";
+        return Err(Refusal::new(why, at_token(first)));
+    }
     if let Some(at) = too_deep(&tokens, nested) {
         let why = format!("parentheses and NOT are nested more than {nested} deep");
         return Err(Refusal::new(why, at));
@@ -162,6 +182,9 @@ fn parse(text: &str, limits: Limits) -> Result<Expr, Refusal> {
         Err(error) => return Err(malformed(&error)),
     };
     let rest = parser.peek_token();
+    if rest.token == Token::SemiColon {
+        return Err(Refusal::new("a filter is one condition, without ';'", at_token(&rest)));
+    }
     if rest.token != Token::EOF {
         return Err(Refusal::new(
             format!("'{}' is more than one condition", rest.token),

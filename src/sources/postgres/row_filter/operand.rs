@@ -197,7 +197,15 @@ impl ColumnUse {
             (one, other) if one == other => true,
             (Text | Varchar | Char, Text | Varchar) => true,
             // their text is that of the cell
-            (Int2 | Int4 | Int8 | Uuid | Enum { .. }, Text | Varchar) => self.of == self.native,
+            (Int2 | Int4 | Int8 | Uuid, Text | Varchar) => self.of == self.native,
+            (Enum { .. }, Text | Varchar) => {
+                return Err(
+                    "a cast of an enum to text is not evaluated: of rows that nobody touches it \
+                     says something else as soon as any label gets another name; compare the column \
+                     with labels, by = or IN"
+                        .to_owned(),
+                );
+            }
             (_, SqlType::Float4) => false,
             _ => ranks.is_some_and(|(from, to)| from < to),
         };
@@ -252,7 +260,14 @@ fn column(name: &Ident, scope: &Scope<'_>) -> Result<ColumnUse, String> {
             folded
         }
     };
-    scope.column(&folded)
+    scope.column(&folded).map_err(|why| match why.strip_prefix("there is no column ") {
+        // what is meant is a text more often than not
+        Some(_) => {
+            let text = quoted(&name.value);
+            format!("{why} (a text is written in single quotes: {text})")
+        }
+        None => why,
+    })
 }
 
 /// Words that the server does not take for a column (manual, "SQL Key Words").

@@ -149,7 +149,7 @@ fn what_is_sent_is_what_was_understood() {
 fn what_is_not_evaluated_is_refused_with_its_place() {
     check_refused("TRY_CAST(i4 AS bigint) = 1", "not a column, a literal or a simple cast");
     check_refused("i4 == 1", "the operator == is not evaluated, at line 1, column 4");
-    check_refused("i4 = 1 AND x = 2", "there is no column x, at line 1, column 12");
+    check_refused("i4 = 1 AND x = 2", "single quotes: 'x'), at line 1, column 12");
     check_refused("now() > ts", "functions are not evaluated");
     check_refused("ts > current_timestamp", "");
     check_refused("i4 + 1 = 2", "the operator + is not evaluated here");
@@ -230,6 +230,43 @@ fn enums_are_compared_for_equality_only() {
         let why = enum_refusal(order).expect(order);
         assert!(why.contains("only equality is evaluated, at line 1, column"), "{order}: {why}");
     }
+}
+
+#[test]
+fn an_enum_as_text_is_refused() {
+    for text in ["e::text = 'ok'", "e::text LIKE 'o%'", "CAST(e AS varchar) IN ('ok', 'sad')"] {
+        let why = enum_refusal(text).expect(text);
+        assert!(why.contains("compare the column with labels"), "{text}: {why}");
+    }
+}
+
+#[test]
+fn what_beginners_write_is_refused_with_what_is_meant() {
+    check_refused("t = eu", "(a text is written in single quotes: 'eu'), at line 1, column 5");
+    check_refused("t = \"eu\"", "(a text is written in single quotes: 'eu')");
+    check_refused("nosuch = 1", "there is no column nosuch");
+    check_malformed(" where t = 'eu'", "without the word WHERE, at line 1, column 2");
+    check_malformed("t = 'eu' ;", "a filter is one condition, without ';', at line 1, column 10");
+    check_malformed("t = 'eu'; DROP TABLE t", "without ';'");
+    assert_eq!(compiled("\"t\" = 'where'").err(), None);
+}
+
+#[test]
+fn all_parts_of_a_chain_are_told() {
+    let text = "nosuch = 1 AND i4 = 1 AND (now() > ts OR i4 = 'x')\nAND t < 'a'";
+    for words in [
+        "there is no column nosuch",
+        "at line 1, column 1; ",
+        "functions are not evaluated",
+        "line 1, column 28; ",
+        "at line 1, column 47; ",
+        "COLLATE \"C\" behind it to compare bytes, at line 2, column 5",
+    ] {
+        check_refused(text, words);
+    }
+    let long = "x = 1 AND ".repeat(20) + "x = 1";
+    check_refused(&long, "column 71");
+    assert!(!compiled(&long).expect_err("refused").contains("column 81"));
 }
 
 #[test]

@@ -7,18 +7,21 @@
 use std::collections::HashMap;
 
 use super::super::Settings;
-use super::super::connection::identifier;
 use super::super::decode::RowChange;
 use super::super::incremental::{Aim, STATE_KEY, TableWork, Work};
+use super::super::offset::{Offset, Phase};
 use super::super::row_filter::{Pushdown, stopped};
 use super::super::state::{KnownVersion, TableHistory};
 use super::super::table_version::build;
 use super::super::values::TypeCatalogue;
-use super::{RelationDescriptor, TableId, Tables};
+use super::super::wire::Lsn;
+use super::meaning::shortened;
+use super::remedies::{Past, of_changed, of_pushed, unfiltered};
+use super::{RelationDescriptor, Tables};
 use crate::change::{Cell, ChangeKind, RowImage, TableVersion};
 use crate::error::{Code, Fault};
 use crate::filter::Verdict;
-use crate::stage::TableState;
+use crate::stage::{OffsetRecord, TableState};
 
 impl Tables {
     /// What a change becomes by its table's row filter: up to two changes, the first of them of the
@@ -50,7 +53,7 @@ impl Tables {
             filter.metrics.count_stopped();
             return Err(Code::FilterPushdownDrift
                 .fault(format!("the publication let a change through that is '{verdict}' here"))
-                .hint(restoring(&self.settings, &entry.version.table, &filter.bound.sql))
+                .hint(letting_pass(&self.settings))
                 .at_table(entry.version.table.to_string()));
         }
         filter.metrics.count_verdict(verdict);
@@ -144,15 +147,16 @@ impl Tables {
     }
 }
 
-/// How the publication gets the filter that it must have.
-fn restoring(settings: &Settings, table: &TableId, sql: &str) -> String {
-    let publication = identifier(&settings.publication_name);
-    let name = format!("{}.{}", identifier(&table.namespace), identifier(&table.name));
+/// What to do where the publication let a row through: it is in the log, whatever the publication
+/// says by now.
+fn letting_pass(settings: &Settings) -> String {
     format!(
-        "BEGIN; ALTER PUBLICATION {publication} DROP TABLE {name}; ALTER PUBLICATION {publication} ADD \
-         TABLE {name} WHERE ({sql}); COMMIT; – and the row is still in the log: set \
-         row.filter.pushdown=none on a publication without filters until it is read; see \
-         docs/filters.md, \"From one way to the other\"."
+        "In this order: {}; set row.filter.pushdown=none, without changing the filters, and restart \
+         the task: the worker leaves out what the server did not. That loses nothing, unless the \
+         publication left out for a while what it should not have: then delete the connector's \
+         offsets and begin anew. How to go back to row.filter.pushdown=publication: \
+         docs/filters.md, \"From one way to the other\".",
+        unfiltered(settings)
     )
 }
 
@@ -187,6 +191,10 @@ impl ChangedFilter<'_> {
         history.is_mixed = !resnapshot && (history.is_mixed || is_other);
         history.filter = self.now.map(str::to_owned);
         history.applied = None;
+        if is_other {
+            // what the server left out by the filter of before is read
+            history.pushed = None;
+        }
         history
     }
 
@@ -289,6 +297,71 @@ fn to_be_applied<'a>(
     changed
 }
 
+fn remembered(states: &[TableState]) -> Result<Vec<TableHistory>, Fault> {
+    states
+        .iter()
+        .filter(|state| state.key != STATE_KEY)
+        .filter_map(|state| state.value.as_deref())
+        .map(TableHistory::decode)
+        .collect()
+}
+
+/// What the task will stop with, for a filter is another one now; `None`: none is. Without a
+/// catalogue: tables that have another name by now are left to the task.
+///
+/// # Errors
+/// What is stored cannot be understood.
+pub fn foresee_filters(
+    settings: &Settings,
+    (offset, states): (&OffsetRecord, &[TableState]),
+) -> Result<Option<Fault>, Fault> {
+    let Phase::Streaming { end } = Offset::decode(&offset.0)?.phase else { return Ok(None) };
+    let histories = remembered(states)?;
+    let changed: Vec<_> = to_be_applied(settings, &histories)
+        .into_iter()
+        .filter(|one| one.is_captured && one.now != one.history.filter.as_deref())
+        .collect();
+    let pending = former_filters(&Work::find(states)?);
+    Ok(told(settings, &changed, &|table| pending.contains_key(table), end))
+}
+
+/// So many tables are named.
+const MOST_SHOWN: usize = 5;
+
+/// The fault of filters that are other ones; `None`: none is.
+pub(super) fn told(
+    settings: &Settings,
+    changed: &[ChangedFilter<'_>],
+    is_pending: &dyn Fn(&str) -> bool,
+    read: Lsn,
+) -> Option<Fault> {
+    let first = changed.first()?;
+    let of_all = changed.iter().map(|one| Past {
+        history: one.history,
+        is_pending: is_pending(&one.table),
+        read: Some(read),
+    });
+    // the one that has the longest way: all of them are applied together
+    let past =
+        of_all.max_by_key(|past| (past.is_pending, past.pushed().map(|pushed| pushed.until)))?;
+    let show = |filter: Option<&str>| filter.map_or("no filter".to_owned(), shortened);
+    let texts: Vec<String> = changed
+        .iter()
+        .take(MOST_SHOWN)
+        .map(|one| {
+            let before = show(one.history.filter.as_deref());
+            format!("{}: {before} became {}", one.table, show(one.now))
+        })
+        .collect();
+    let more = match changed.len().saturating_sub(MOST_SHOWN) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let what = format!("{}{more}", texts.join("; "));
+    let hint = of_changed(settings, past);
+    Some(Code::FilterChanged.fault(what).hint(hint).at_table(first.table.clone()))
+}
+
 /// Remakes the states of those tables whose row filter is another one than the configured, as if
 /// they had been published by that; if there are none, of all that have a filter, as if their columns
 /// had always been what they are. With `resnapshot`, rows on which the two differ are to be looked
@@ -300,37 +373,19 @@ fn to_be_applied<'a>(
 /// would be told anew.
 pub fn adopt_filters(
     settings: &Settings,
-    states: &[TableState],
+    (offset, states): (&OffsetRecord, &[TableState]),
     resnapshot: bool,
     retellable: &dyn Fn(TableVersion) -> Result<(), Fault>,
 ) -> Result<Vec<TableState>, Fault> {
-    let histories = states
-        .iter()
-        .filter(|state| state.key != STATE_KEY)
-        .filter_map(|state| state.value.as_deref())
-        .map(TableHistory::decode)
-        .collect::<Result<Vec<_>, _>>()?;
+    let histories = remembered(states)?;
     let changed = to_be_applied(settings, &histories);
     let is_other = |one: &&ChangedFilter<'_>| one.now != one.history.filter.as_deref();
-    if let Some((one, pushed)) =
-        changed.iter().filter(is_other).find_map(|one| Some((one, one.history.pushed?)))
-    {
-        let what = if pushed.lasts() {
-            "leaves rows out by the filter of before".to_owned()
-        } else {
-            format!("left rows out by the filter of before, up to {}", pushed.until)
-        };
-        return Err(Code::FilterChanged
-            .fault(format!(
-                "the publication {what}: what of them the new filter wants is not known"
-            ))
-            .hint(
-                "Restore the filter, set row.filter.pushdown=none, take the filter out of the \
-                 publication and restart; when the stream has read on to where the publication was \
-                 then, restart again and apply the new filter. Or delete the connector's offsets \
-                 and begin anew, with new topics.",
-            )
-            .at_table(one.table.clone()));
+    let read = match Offset::decode(&offset.0)?.phase {
+        Phase::Streaming { end } => Some(end),
+        _ => None,
+    };
+    for one in changed.iter().filter(is_other) {
+        refuse_pushed(settings, one, read)?;
     }
     let mut work = Work::find(states)?;
     let pending = former_filters(&work);
@@ -351,6 +406,9 @@ pub fn adopt_filters(
             return Err(Code::ConfigUnsupported.fault(
                 "with row.filter.pushdown=publication the server does not send what becomes of \
                  rows that were published by the former filter",
+            ).hint(
+                "Set row.filter.pushdown=none on a publication without filters for that; or apply \
+                 it with {\"mode\": \"from_now\"}.",
             ));
         }
         let tables = changed.iter().filter_map(ChangedFilter::refilter).collect();
@@ -365,6 +423,31 @@ pub fn adopt_filters(
     Ok(remade)
 }
 
+/// Refuses another filter while it is not read what the publication left out by the one of before.
+fn refuse_pushed(
+    settings: &Settings,
+    one: &ChangedFilter<'_>,
+    read: Option<Lsn>,
+) -> Result<(), Fault> {
+    let past = Past { history: one.history, is_pending: false, read };
+    let Some(pushed) = past.pushed() else { return Ok(()) };
+    let what = if pushed.lasts() {
+        "leaves rows out by the filter of before".to_owned()
+    } else {
+        let read = read.map_or_else(|| "nothing".to_owned(), |read| read.to_string());
+        format!(
+            "left rows out by the filter of before up to {}; read is up to {read}",
+            pushed.until
+        )
+    };
+    Err(Code::FilterChanged
+        .fault(format!(
+            "the publication {what}: what of them the new filter wants is not known yet"
+        ))
+        .hint(of_pushed(settings, one.history, pushed))
+        .at_table(one.table.clone()))
+}
+
 /// The row filters before the configured ones, by table, as long as rows are looked for on which the
 /// two differ; `None`: every row may have been published.
 pub(super) fn former_filters(work: &Work) -> HashMap<String, Option<String>> {
@@ -377,4 +460,104 @@ pub(super) fn former_filters(work: &Work) -> HashMap<String, Option<String>> {
         Some((table.qualified_name(), former))
     });
     former.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::super::publication::tests::settings as base;
+    use super::super::super::relations::RelationDescriptor;
+    use super::super::super::settings::PublicationAutocreate;
+    use super::super::super::state::{KnownVersion, Place, PushedDown};
+    use super::super::super::wire::{RelationId, ReplicaIdentity};
+    use super::*;
+
+    /// A table that was published by `a = 1`, up to where a publication left rows out.
+    fn state(pushed: Option<PushedDown>) -> TableState {
+        let mut history = TableHistory::default();
+        (history.filter, history.pushed) = (Some("a = 1".to_owned()), pushed);
+        history.push(KnownVersion {
+            epoch: 1,
+            place: Place { commit: Lsn(10), sequence: 0 },
+            descriptor: RelationDescriptor {
+                oid: RelationId(7),
+                namespace: "public".to_owned(),
+                name: "t".to_owned(),
+                replica_identity: ReplicaIdentity::Full,
+                columns: Vec::new(),
+            },
+            facts: None,
+            types: Vec::new(),
+        });
+        history.encode().expect("a state")
+    }
+
+    fn read_up_to(end: u64) -> OffsetRecord {
+        let offset = Offset {
+            system_id: 1,
+            timeline: 1,
+            slot: "s".to_owned(),
+            nonce: 1,
+            phase: Phase::Streaming { end: Lsn(end) },
+            inside: None,
+            settings_fingerprint: 0,
+            publication_fingerprint: 0,
+            publication_stamp: 0,
+        };
+        OffsetRecord(Arc::from(offset.encode()))
+    }
+
+    fn adopt(
+        (filter, pushdown): (&str, Pushdown),
+        states: &[TableState],
+        resnapshot: bool,
+    ) -> Result<Vec<TableState>, Fault> {
+        let mut settings = base(PublicationAutocreate::Filtered, false);
+        settings.row_filters.add("public.t", filter).expect("a filter");
+        settings.row_filters.pushdown = pushdown;
+        adopt_filters(&settings, (&read_up_to(100), states), resnapshot, &|_| Ok(()))
+    }
+
+    #[track_caller]
+    fn check(pushed: Option<PushedDown>, expect: Result<usize, &str>) {
+        for resnapshot in [false, true] {
+            let adopted = adopt(("a = 2", Pushdown::None), &[state(pushed)], resnapshot);
+            match (&adopted, expect) {
+                (Ok(states), Ok(count)) => {
+                    assert_eq!(states.len(), count + usize::from(resnapshot));
+                    let bytes = states.first().and_then(|one| one.value.clone()).expect("bytes");
+                    let history = TableHistory::decode(&bytes).expect("a state");
+                    assert_eq!((history.pushed, history.filter.as_deref()), (None, Some("a = 2")));
+                }
+                (Err(fault), Err(words)) => {
+                    assert_eq!(fault.code(), Code::FilterChanged);
+                    assert!(fault.to_string().contains(words), "{fault}");
+                }
+                _ => panic!("{adopted:?} {expect:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn another_filter_waits_until_what_the_publication_left_out_is_read() {
+        let until = |lsn: u64| Some(PushedDown { until: Lsn(lsn), entry: 3 });
+        check(None, Ok(1));
+        check(until(99), Ok(1));
+        check(until(100), Ok(1));
+        check(until(101), Err("has reached 0/65"));
+        check(until(101), Err("read is up to 0/64"));
+        check(until(u64::MAX), Err("take the row filters out of the publication"));
+    }
+
+    #[test]
+    fn the_same_filter_is_applied_anew_wherever_rows_are_left_out() {
+        let states = [state(Some(PushedDown::by(3)))];
+        let same = adopt(("a = 1", Pushdown::Publication), &states, false).expect("adopted");
+        let bytes = same.first().and_then(|one| one.value.clone()).expect("bytes");
+        let history = TableHistory::decode(&bytes).expect("a state");
+        assert_eq!(history.pushed, Some(PushedDown::by(3)), "it goes on as it was");
+        let fault = adopt(("a = 1", Pushdown::Publication), &states, true).unwrap_err();
+        assert_eq!(fault.code(), Code::ConfigUnsupported);
+    }
 }

@@ -10,9 +10,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::super::row_filter::{Applied, enum_of};
+use super::super::row_filter::{Applied, Pushdown, enum_of};
 use super::super::state::TableHistory;
-use super::filters::changed_filters;
+use super::super::wire::Lsn;
+use super::filters::{changed_filters, told};
 use super::{
     Code, Entry, Fault, RelationDescriptor, RelationId, Services, Stage, TableFacts, TableId,
     Tables, build, type_oids,
@@ -59,14 +60,24 @@ impl WatchedLabels {
 }
 
 /// The fault of a filter of which a column is another one than it was.
-pub(in crate::sources::postgres) fn redefined(table: &str, column: &str, what: &str) -> Fault {
+pub(in crate::sources::postgres) fn redefined(
+    pushdown: Pushdown,
+    (table, column): (&str, &str),
+    what: &str,
+) -> Fault {
+    let or_compared = match pushdown {
+        Pushdown::None => {
+            ", or {\"mode\": \"resnapshot\"} to compare what readers hold with the table"
+        }
+        Pushdown::Publication => "",
+    };
     Code::FilterChanged
         .fault(format!("the row filter of \"{table}\" may mean something else now: of its column {column}, {what}"))
-        .hint(
-            "Undo it, or correct row.filter.<schema.table>; or if the filter is right as it is: stop \
-             the connector, PUT /connectors/{name}/row-filters with {\"mode\": \"from_now\"}, or \
-             {\"mode\": \"resnapshot\"} to compare what readers hold with the table, and resume.",
-        )
+        .hint(format!(
+            "Undo it, or correct row.filter.{table}; then, or if the filter is right as it is: PUT \
+             /connectors/{{name}}/stop, PUT /connectors/{{name}}/row-filters with {{\"mode\": \
+             \"from_now\"}}{or_compared}, and PUT /connectors/{{name}}/resume."
+        ))
         .at_table(table)
         .at_column(column)
 }
@@ -74,6 +85,14 @@ pub(in crate::sources::postgres) fn redefined(table: &str, column: &str, what: &
 /// The fault of a filtered table that comes under another name.
 fn renamed(history: &TableHistory, filter: &str, now: &str) -> Fault {
     let before = history.newest().map_or_else(String::new, |one| one.descriptor.qualified_name());
+    let other = if history.pushed.is_some() {
+        "Another filter can be applied when that is done.".to_owned()
+    } else {
+        "For another filter, or none: set it, PUT /connectors/{name}/stop, PUT \
+         /connectors/{name}/row-filters with {\"mode\": \"from_now\"}, PUT \
+         /connectors/{name}/resume."
+            .to_owned()
+    };
     Code::FilterChanged
         .fault(format!(
             "\"{before}\" is called \"{now}\" now; it was published by a row filter, {}, and there is \
@@ -81,9 +100,7 @@ fn renamed(history: &TableHistory, filter: &str, now: &str) -> Fault {
             shortened(filter)
         ))
         .hint(format!(
-            "Rename the key row.filter.{before} to row.filter.{now}. For another filter, or none: set \
-             it, stop the connector, PUT /connectors/{{name}}/row-filters with {{\"mode\": \
-             \"from_now\"}}, and resume."
+            "Rename the key row.filter.{before} to row.filter.{now}. {other}"
         ))
         .at_table(now)
 }
@@ -91,8 +108,6 @@ fn renamed(history: &TableHistory, filter: &str, now: &str) -> Fault {
 /// The first version whose publications have column lists.
 const FIRST_WITH_LISTS: u32 = 15;
 
-/// So many tables are named.
-const MOST_SHOWN: usize = 5;
 /// The most that is shown of a predicate.
 const SHOWN: usize = 120;
 
@@ -114,6 +129,7 @@ impl Tables {
     /// `FILTER-CHANGED` names the tables; or the catalogue cannot be asked.
     pub(in crate::sources::postgres) async fn refuse_changed_filters(
         &mut self,
+        read: Lsn,
     ) -> Result<(), Fault> {
         let is_filtered = |history: &TableHistory| history.filter.is_some();
         if self.settings.row_filters.is_empty() && !self.histories.values().any(is_filtered) {
@@ -129,24 +145,12 @@ impl Tables {
             names.get(&oid).cloned()
         });
         let Some(first) = changed.first() else { return Ok(()) };
-        if let (Some(now), Some(filter)) = (&first.renamed, &first.history.filter) {
-            return Err(renamed(first.history, filter, now));
+        let history = first.history;
+        if let (Some(now), Some(filter)) = (&first.renamed, &history.filter) {
+            return Err(renamed(history, filter, now));
         }
-        let show = |filter: Option<&str>| filter.map_or("no filter".to_owned(), shortened);
-        let texts: Vec<String> = changed
-            .iter()
-            .take(MOST_SHOWN)
-            .map(|one| {
-                let before = show(one.history.filter.as_deref());
-                format!("{}: {before} became {}", one.table, show(one.now))
-            })
-            .collect();
-        let more = match changed.len().saturating_sub(MOST_SHOWN) {
-            0 => String::new(),
-            more => format!("; and {more} more"),
-        };
-        let what = format!("{}{more}", texts.join("; "));
-        Err(Code::FilterChanged.fault(what).at_table(first.table.clone()))
+        let is_pending = |table: &str| self.former_filters.contains_key(table);
+        told(&self.settings, &changed, &is_pending, read).map_or(Ok(()), Err)
     }
 
     /// Takes the configured row filters for those by which everything is published anew.
@@ -217,7 +221,11 @@ impl Tables {
         let latest = self.latest.get(&oid);
         match applied.redefined((descriptor, epoch), latest, &self.labels, &self.types) {
             None => Ok(()),
-            Some((column, what)) => Err(redefined(&descriptor.qualified_name(), &column, &what)),
+            Some((column, what)) => {
+                let pushdown = self.settings.row_filters.pushdown;
+                let table = descriptor.qualified_name();
+                Err(redefined(pushdown, (&table, &column), &what))
+            }
         }
     }
 
@@ -282,7 +290,7 @@ impl Tables {
     }
 
     /// Looks, before the stream begins, at what no description shows, and learns what filters are
-    /// applied for where that is not known.
+    /// applied for where that is not known. Answers whether anything has to be stored that was not.
     ///
     /// # Errors
     /// `FILTER-CHANGED`, or the catalogue cannot be asked.
@@ -290,7 +298,8 @@ impl Tables {
         &mut self,
         generated: bool,
         stage: &mut Stage<S>,
-    ) -> Result<(), Fault> {
+    ) -> Result<bool, Fault> {
+        let mut is_other = false;
         let filtered: Vec<(RelationDescriptor, u64)> = self
             .histories
             .values()
@@ -315,6 +324,7 @@ impl Tables {
                     if let Some(history) = self.histories.get_mut(&oid) {
                         history.applied = Some(applied);
                         stage.remember(history.encode()?);
+                        is_other = true;
                     }
                 }
                 Some(Err(fault)) if fault.code() == Code::FilterChanged => return Err(fault),
@@ -322,7 +332,7 @@ impl Tables {
                 _ => {}
             }
         }
-        Ok(())
+        Ok(is_other)
     }
 
     /// What is remembered of a version's filter with it. One that cannot be had leaves what was
