@@ -1,8 +1,14 @@
 """Somebody drops, recreates, advances or occupies the slot: never a silent gap."""
 
-from harness.checks import equal
+from typing import Callable
+
+import psycopg
+
+from harness.checks import check, equal, wait_for
+from harness.metrics import scrape
+from harness.proxy import FaultProxy
 from harness.trial import Trial
-from harness.worker import Connector, Worker
+from harness.worker import Connector, Worker, free_port
 
 
 def begin(t: Trial) -> tuple[Worker, Connector]:
@@ -53,4 +59,51 @@ def other_plugin(t: Trial) -> None:
     end(t, worker, connector, "TG-E-SLOT-MISMATCH")
 
 
-CASES = {"dropped": dropped, "recreated": recreated, "advanced": advanced, "other-plugin": other_plugin}
+def drop_from_under(t: Trial) -> None:
+    """End the process that reads the slot, and drop that before another one reads it."""
+    t.server.query("select pg_terminate_backend(active_pid) from pg_replication_slots where slot_name = %s", t.name)
+
+    def gone() -> bool:
+        try:
+            t.server.query("select pg_drop_replication_slot(%s)", t.name)
+        except psycopg.errors.ObjectInUse:
+            return False
+        return True
+    wait_for(gone, 30, "the slot to be free")
+
+
+def lost_while_streaming(t: Trial, connector: Connector, drop: Callable[[], None]) -> None:
+    """The task ends with the code and its remedy, the slot stays away, and the metrics say so."""
+    t.sql("insert into t values (1)")
+    t.settle()
+    drop()
+    t.sql("insert into t values (2)")
+    trace = connector.wait_failed("TG-E-SLOT-MISSING")
+    check(t.name in trace and "offset" in trace.split("remedy")[-1], f"which slot, and what to do: {trace}")
+    equal(t.slot(), None, "the slot, which is not created again in silence")
+    wait_for(lambda: scrape(t.workers[-1].rest.base).value("tidegate_slot_exists") == 0, 30, "the metrics to say that there is no slot")
+    connector.fail_again("TG-E-SLOT-MISSING")
+    equal([r.after["id"] for r in t.topic("t").read()], [1], "ids")
+
+
+def while_streaming(t: Trial) -> None:
+    """Somebody ends the reader and drops the slot while changes come."""
+    lost_while_streaming(t, t.connect(retriable_restart_connector_wait_ms="1500", slot_health_interval_ms="200"), lambda: drop_from_under(t))
+
+
+def while_cut_off(t: Trial) -> None:
+    """The slot is dropped while the worker cannot reach the server."""
+    proxy = FaultProxy()
+    t.later(proxy.close)
+    link = proxy.link(t.postgres.port, free_port())
+    connector = t.connect(database_port=str(link.port), slot_health_interval_ms="200")
+
+    def drop() -> None:
+        link.refuse()
+        drop_from_under(t)
+        link.heal()
+    lost_while_streaming(t, connector, drop)
+
+
+CASES = {"dropped": dropped, "recreated": recreated, "advanced": advanced, "other-plugin": other_plugin,
+         "while-streaming": while_streaming, "while-cut-off": while_cut_off}
