@@ -164,6 +164,43 @@ def added(t: Trial) -> None:
     equal(held(t.topic("added").read()), in_table(t, "added"), "what a reader of the added table holds")
 
 
+def removed(t: Trial) -> None:
+    """A table that leaves the list, then the publication too, and one that is dropped: the others' rows go on, each once."""
+    t.sql("create table gone (id int primary key)")
+    worker = t.worker()
+    connector = t.connect(worker, table_include_list="public\\.(t|added|gone)", snapshot_mode="no_data")
+    t.sql("insert into added values (41, 'in')", "insert into t values (3, 'three')", "insert into gone values (1)")
+    t.settle()
+    # Across the change there is a row of each, behind what was read and before what comes.
+    with t.source.session() as session:
+        session.execute("begin; insert into t values (4, 'across'); insert into added values (42, 'across')")
+        config = t.config(table_include_list="public\\.(t|gone)", snapshot_mode="no_data")
+        equal(worker.rest("PUT", f"/connectors/{t.name}/config", config, timeout=90).status, 200, "status of PUT config")
+        connector.wait_running()
+        session.execute("commit")
+    t.wait_streaming()
+    told = f'ALTER PUBLICATION "{t.name}" DROP TABLE "public"."added"'
+    check(told in worker.log_text(), "the log says how the publication is relieved of it")
+    t.sql("insert into added values (43, 'out')", "insert into t values (50, 'before')", told, "insert into added values (44, 'out')", "insert into t values (5, 'five')", "insert into gone values (2)")
+    equal([r.key["id"] for r in t.settled_records("t")], [3, 4, 50, 5], "rows of the table that stays")
+    check([r.key["id"] for r in t.topic("added").read()] in ([41], [41, 42]), "of the removed one nothing that came after it")
+    # Dropped without a word to the connector.
+    t.sql("begin; insert into gone values (3); insert into t values (6, 'six'); commit", "drop table gone", "insert into t values (7, 'seven')")
+    records = t.settled_records("t")
+    equal([r.key["id"] for r in records], [3, 4, 50, 5, 6, 7], "rows of the table that stays, over the drop")
+    equal(len(t.topic("gone").read()), 3, "rows of the dropped one, up to its end")
+    t.exactly_once(records)
+    equal((connector.failed(), connector.states()), (None, ["RUNNING", "RUNNING"]), "it runs")
+    worker.kill()
+    worker.start()
+    t.wait_streaming()
+    t.sql("insert into t values (8, 'eight')")
+    equal([r.key["id"] for r in t.settled_records("t")], [3, 4, 50, 5, 6, 7, 8], "rows after a restart, which does not find the table")
+    # What was written to it while nobody read it is not hidden by publishing it again.
+    worker.rest("PUT", f"/connectors/{t.name}/config", t.config(table_include_list="public\\.(t|added)", snapshot_mode="no_data"), timeout=90)
+    check("added" in connector.wait_failed("TG-E-PUBLICATION-CHANGED"), "the table that comes back is named")
+
+
 def by_configuration(t: Trial) -> None:
     """`configuration_based`: the parts are chosen one by one."""
     based = "snapshot.mode.configuration.based."
@@ -192,4 +229,4 @@ def initial_only(t: Trial) -> None:
 
 
 CASES = {"always": always, "when-needed": when_needed, "lost-while-away": lost_while_away, "trust-slot": trust_slot,
-         "drop-on-stop": drop_on_stop, "added": added, "by-configuration": by_configuration, "initial-only": initial_only}
+         "drop-on-stop": drop_on_stop, "added": added, "removed": removed, "by-configuration": by_configuration, "initial-only": initial_only}

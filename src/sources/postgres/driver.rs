@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use super::Settings;
 use super::capture::{Selection, select};
 use super::catalogue::list_relations;
-use super::connection::{Connection, Purpose, ReplicationReader, StreamOptions};
+use super::connection::{Connection, Purpose, ReplicationReader, StreamOptions, identifier};
 use super::ddl;
 use super::decode::Decoder;
 use super::frames::frame_in;
@@ -393,6 +393,7 @@ impl<'a, S: Services> Course<'a, S> {
                  POST /connectors/{{name}}/snapshots reads them"
             );
         }
+        self.tell_needless(&selection, &ensured.facts);
         self.template.publication_fingerprint = ensured.facts.fingerprint();
         self.template.publication_stamp = ensured.facts.stamp();
         self.published = ensured.facts.names;
@@ -422,6 +423,25 @@ impl<'a, S: Services> Course<'a, S> {
         self.stage.store(Some(record)).await?;
         tracing::info!(tables = names.join(", "), "tables are read beside the stream");
         Ok(true)
+    }
+
+    /// What was captured and is not any more costs the server something as long as the publication
+    /// has it. It stays there: whoever else reads the publication would lose it.
+    fn tell_needless(&self, selection: &Selection, facts: &PublicationFacts) {
+        let is_needless = |member: &&Member| {
+            self.tables.was_captured(member.oid, &member.namespace, &member.name)
+                && !selection.published.iter().any(|table| table.oid == member.oid)
+        };
+        for member in facts.members.iter().filter(is_needless) {
+            let publication = identifier(&self.settings.publication_name);
+            let (schema, name) = (identifier(&member.namespace), identifier(&member.name));
+            tracing::info!(
+                "\"{}.{}\" is not captured any more and stays in the publication; if nobody else \
+                 reads it: ALTER PUBLICATION {publication} DROP TABLE {schema}.{name};",
+                member.namespace,
+                member.name
+            );
+        }
     }
 
     /// A table that was captured and is not published any more has lost what was written meanwhile;
