@@ -1,0 +1,1 @@
+create table t (id int primary key);
