@@ -97,9 +97,13 @@ impl SourceSettings {
     }
 
     /// What a person may want to know of the source, though nothing is wrong.
-    pub async fn note(&self) -> Option<String> {
+    pub async fn notes(&self) -> Vec<String> {
         match self {
-            Self::Postgres(settings) => Box::pin(postgres::ddl::note(&settings.connection)).await,
+            Self::Postgres(settings) => {
+                let of_triggers = Box::pin(postgres::ddl::note(&settings.connection)).await;
+                let of_standbys = Box::pin(postgres::failover::note(settings)).await;
+                of_triggers.into_iter().chain(of_standbys).collect()
+            }
         }
     }
 

@@ -206,7 +206,7 @@ impl Worker {
     /// What a person may want to know of a configuration, though nothing is wrong.
     pub async fn notes(&self, config: &ConnectorConfig) -> Vec<String> {
         let Ok(connector) = TypedConnector::parse(config, &self.config) else { return Vec::new() };
-        let of_source = connector.source.note().await;
+        let of_source = connector.source.notes().await;
         let foreseen = self.foresee(config).await.map(|fault| foreseen(&fault));
         of_source.into_iter().chain(foreseen).collect()
     }

@@ -1,8 +1,9 @@
 """A standby is promoted: the slot is there too (`slot.failover`), and the stream goes on, nothing lost and nothing twice."""
 
+import json
 import subprocess
 
-from harness.checks import equal, wait_for
+from harness.checks import check, equal, wait_for
 from harness.database import Database
 from harness.trial import Trial
 from harness.worker import free_port
@@ -23,6 +24,7 @@ def run(t: Trial) -> None:
     t.sql("insert into t values (1)")
     t.settle()
     equal(t.slot()["failover"], False, "whether the slot fails over")
+    check("is not marked yet" in readiness(t), "the note of a slot that does not")
     equal(worker.rest("PUT", f"/connectors/{t.name}/config", t.config(slot_failover="true"), timeout=90).status, 200, "status")
     t.sql("insert into t values (2)")
     t.settle()
@@ -30,6 +32,12 @@ def run(t: Trial) -> None:
     there = Database(standby.address)
     wait_for(lambda: there.query("select from pg_replication_slots where slot_name = %s and synced and not temporary", t.name),
              60, "the slot at the standby")
+    wait_for(lambda: "ready as far as the primary can tell" in readiness(t), 30, "the note to say that it is ready")
+    standby.stop()
+    note = readiness(t)
+    check("no standby is known to be ready" in note and '"standby" of synchronized_standby_slots is not read' in note, f"without it: {note}")
+    standby.start()
+    there = Database(standby.address)
     t.sql("insert into t values (3)")
     t.settle()
     primary = t.postgres
@@ -44,6 +52,13 @@ def run(t: Trial) -> None:
     t.wait_streaming()
     t.sql("insert into t values (5)")
     equal([record.key["id"] for record in t.settled_records("t")], [1, 2, 3, 4, 5], "records, over the promotion")
+
+
+def readiness(t: Trial) -> str:
+    """What `tidegate check` says of it."""
+    command = t.command("check", t.connector_file(slot_failover="true"), "-b", t.kafka.address, "-r", t.registry.address, "--json")
+    command.succeed()
+    return next(note for note in json.loads(command.out)["notes"] if note.startswith("slot.failover"))
 
 
 def with_standby(t: Trial) -> Postgres:

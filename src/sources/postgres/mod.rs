@@ -43,6 +43,7 @@ mod status;
 mod publication_watch;
 mod probe;
 mod slot_health;
+pub mod failover;
 mod heartbeat;
 mod rejoin;
 mod driver;
