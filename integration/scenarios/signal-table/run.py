@@ -90,9 +90,20 @@ def crash(t: Trial) -> None:
         connector.wait_running()
         t.wait_streaming()
         wait_for(lambda number=number: Counter(r.op for r in t.topic("plain").read())["r"] >= 40 * number, 90, "its rows", connector.failed)
+    # The order's transaction is in Kafka and nothing of what it orders, for the table is locked: the order must be there, too.
+    with t.source.session() as session:
+        session.execute("begin; lock table plain in access exclusive mode")
+        t.sql(read_table(5, "plain"))
+        t.settle()
+        equal(Counter(r.op for r in t.topic("plain").read())["r"], 160, "rows that were read, before the last order's")
+        worker.kill()
+        session.execute("rollback")
+    worker.start()
+    t.wait_streaming()
+    wait_for(lambda: Counter(r.op for r in t.topic("plain").read())["r"] >= 200, 60, "the rows of an order that waited", connector.failed)
     t.sql("insert into plain values (99, 1)")
     records = t.settled_records("plain")
-    equal(Counter(Counter(r.key["id"] for r in records if r.op == "r").values()), {4: 40}, "how often each row was read")
+    equal(Counter(Counter(r.key["id"] for r in records if r.op == "r").values()), {5: 40}, "how often each row was read")
     t.exactly_once(records)
 
 
