@@ -263,7 +263,8 @@ MICROS = "({0})::numeric = extract(epoch from {2}) * 1000000"
 # Zeros at the beginning are not told.
 BITS = "ltrim({0}, '0') = ltrim(({2})::text, '0')"
 UNBOUND = "array(select unnest(({0})::{1}))::text = array(select unnest({2}))::text"
-TYPES: list[tuple[str, Make, Tell] | tuple[str, Make, Tell, str]] = [
+Kind = tuple[str, Make, Tell] | tuple[str, Make, Tell, str]
+TYPES: list[Kind] = [
     ("boolean", one_of("t", "f"), plain),
     ("smallint", integer(16), plain), ("integer", integer(32), plain), ("bigint", integer(64), plain),
     ("oid", one_of("0", "4294967295", "7"), plain),
@@ -321,45 +322,44 @@ VECTORS: list[tuple[str, Make, Tell]] = [
     ("halfvec(2)", one_of("[65504,-0.1]", "[0,1]"), vector),
     ("sparsevec(70000)", one_of("{1:1.5,70000:-2}/70000", "{}/70000"), plain),
 ]
-NAMES: list[str] = []
 
 
-def choose_types(t: Trial, r: random.Random) -> dict[str, str]:
-    """What this server has, and what decimals may be under the mode that is chosen; returns the connector's modes."""
+def choose_types(t: Trial, r: random.Random) -> tuple[dict[str, str], list[Kind]]:
+    """The connector's modes; and what this server has, with what decimals may be under the mode that is chosen."""
+    types = list(TYPES)
     if (reason := extensions.install(t.postgres, "vector")) is None:
         t.admin.sql("create extension vector")
-        TYPES.extend(VECTORS)
+        types.extend(VECTORS)
     else:
         print(f"random-rows: without pgvector: {reason}", flush=True)
     modes = {"decimal.handling.mode": r.choice(["precise", "string"]), "interval.handling.mode": "string"}
-    for place, (name, make, *rest) in enumerate(TYPES):
+    for place, (name, make, *rest) in enumerate(types):
         if modes["decimal.handling.mode"] == "string" and name in ("numeric", "numeric(10,2)"):
             make = sometimes(make, "NaN", *(["Infinity", "-Infinity"] if name == "numeric" else []))
         if name == "interval" and t.postgres.major in ("17", "18"):
             make = sometimes(make, "infinity", "-infinity")
-        TYPES[place] = (name, make, *rest)  # type: ignore[assignment]
-    NAMES.extend(f"c{number}" for number in range(len(TYPES)))
-    return modes
-
+        types[place] = (name, make, *rest)  # type: ignore[assignment]
+    return modes, types
 
 
 class Rows:
     """The table, changed at random; what each change made of its row."""
 
-    def __init__(self, t: Trial, r: random.Random):
+    def __init__(self, t: Trial, r: random.Random, types: list[Kind]):
         self.t, self.r = t, r
+        self.kinds = {f"c{number}": kind for number, kind in enumerate(types)}
+        self.names = list(self.kinds)
         self.rows: dict[int, dict[str, str | None]] = {}
         self.changes: list[tuple[str, int, dict[str, str | None] | None, dict[str, str | None] | None]] = []
         self.last = 0
         # Large values that an update left as they were, so that the new image came without them.
         self.left = 0
-        columns = ", ".join(f"{name} {kind[0]}" for name, kind in zip(NAMES, TYPES))
+        columns = ", ".join(f"{name} {kind[0]}" for name, kind in self.kinds.items())
         t.sql(f"create table t (id int primary key, {columns})", "alter table t replica identity full")
-        self.returning = "returning id, " + ", ".join(f"{name}::text as {name}" for name in NAMES)
+        self.returning = "returning id, " + ", ".join(f"{name}::text as {name}" for name in self.names)
 
     def values(self, names: list[str]) -> list[str | None]:
-        make = {name: kind[1] for name, kind in zip(NAMES, TYPES)}
-        return [None if self.r.random() < 0.1 else make[name](self.r).replace("\0", "") for name in names]
+        return [None if self.r.random() < 0.1 else self.kinds[name][1](self.r).replace("\0", "") for name in names]
 
     def step(self) -> None:
         what = self.r.random()
@@ -370,13 +370,13 @@ class Rows:
             self.t.query(f"delete from t where id = {key} {self.returning}")
             self.changes.append(("d", key, self.rows.pop(key), None))
             return None
-        names = self.r.sample(NAMES, self.r.randrange(1, 8))
+        names = self.r.sample(self.names, self.r.randrange(1, 8))
         new = key if what < 0.85 else self.next()
         self.run(f"update t set id = {new}, {', '.join(f'{name} = %s' for name in names)} where id = {key}", self.values(names), key)
 
     def insert(self) -> None:
-        marks = ", ".join(["%s"] * len(NAMES))
-        self.run(f"insert into t (id, {', '.join(NAMES)}) values ({self.next()}, {marks})", self.values(NAMES), None)
+        marks = ", ".join(["%s"] * len(self.names))
+        self.run(f"insert into t (id, {', '.join(self.names)}) values ({self.next()}, {marks})", self.values(self.names), None)
 
     def next(self) -> int:
         self.last += 1
@@ -387,7 +387,7 @@ class Rows:
         row = self.t.query(f"{statement} {self.returning}", *values)[0]
         new = row.pop("id")
         before = None if key is None else self.rows.pop(key)
-        self.left += sum(len(row[name] or "") > 2500 and row[name] == before[name] for name in NAMES) if before else 0
+        self.left += sum(len(row[name] or "") > 2500 and row[name] == before[name] for name in self.names) if before else 0
         if key is not None and new != key:
             self.changes += [("d", key, before, None), ("c", new, None, row)]
         else:
@@ -395,20 +395,21 @@ class Rows:
         self.rows[new] = row
 
 
-def differences(t: Trial, published: dict[str, Any], row: dict[str, str | None]) -> list[str]:
+def differences(t: Trial, kinds: dict[str, Kind], published: dict[str, Any], row: dict[str, str | None]) -> list[str]:
     """Columns whose published value is not the row's."""
-    tests, parameters, found = [], [], []
-    for name, kind in zip(NAMES, TYPES):
+    tests, parameters, found, names = [], [], [], list(kinds)
+    for name, kind in kinds.items():
         if published[name] is None or row[name] is None:
             if published[name] is not row[name]:
                 found.append(f"{kind[0]}: {published[name]!r}, not {row[name]!r}")
             continue
         how = kind[3] if len(kind) > 3 else SAME
         cast = "%s::json" if kind[0] == "hstore" else "%s::text"
-        tests.append(f"select {NAMES.index(name)} as place where not coalesce({how.format(cast, kind[0], f'%s::text::{kind[0]}')}, false)")
+        tests.append(f"select {names.index(name)} as place where not coalesce({how.format(cast, kind[0], f'%s::text::{kind[0]}')}, false)")
         parameters += [kind[2](published[name]), row[name]]
     for wrong in t.query(" union all ".join(tests), *parameters) if tests else []:
-        name, kind = NAMES[wrong["place"]], TYPES[wrong["place"]]
+        name = names[wrong["place"]]
+        kind = kinds[name]
         found.append(f"{kind[0]}: {published[name]!r:.300}, not {row[name]!r:.300}")
     return found
 
@@ -419,8 +420,8 @@ def changes(t: Trial, count: int) -> None:
     steps = int(os.environ.get("TIDEGATE_STEPS", count))
     print(f"random-rows: TIDEGATE_SEED={seed} TIDEGATE_STEPS={steps}", flush=True)
     r = random.Random(seed)
-    modes = choose_types(t, r)
-    rows = Rows(t, r)
+    modes, types = choose_types(t, r)
+    rows = Rows(t, r, types)
     rows.insert()
     t.connect(**modes)
     for _ in range(steps):
@@ -433,7 +434,7 @@ def changes(t: Trial, count: int) -> None:
     for record, (_, key, before, after) in zip(records, rows.changes):
         for image, row in ((record.before, before), (record.after, after)):
             if row is not None and not (row is before and record.op in "cr"):
-                found = differences(t, image, row)
+                found = differences(t, rows.kinds, image, row)
                 if found:
                     raise ScenarioFailed(f"row {key} of {record.op} (seed {seed}): " + "; ".join(found))
         equal(record.extension("unavailable"), None, f"columns of row {key} that are not known (seed {seed})")
