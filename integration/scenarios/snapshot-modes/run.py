@@ -201,6 +201,39 @@ def removed(t: Trial) -> None:
     check("added" in connector.wait_failed("TG-E-PUBLICATION-CHANGED"), "the table that comes back is named")
 
 
+def came_back(t: Trial) -> None:
+    """A table that leaves the list and comes back, in the publication all the time: what was written meanwhile is read beside the
+    stream, or, where nothing is to be read, told to be missing."""
+    worker = t.worker()
+    both, one = "public\\.(t|added)", "public\\.t"
+    connector = t.connect(worker, table_include_list=both)
+    t.sql("insert into added values (51, 'in')")
+    t.settle()
+
+    def only(tables: str, mode: str = "initial") -> None:
+        config = t.config(table_include_list=tables, snapshot_mode=mode)
+        equal(worker.rest("PUT", f"/connectors/{t.name}/config", config, timeout=90).status, 200, "status of PUT config")
+        connector.wait_running()
+        t.wait_streaming()
+
+    only(one)
+    t.sql("insert into added values (52, 'out')", "insert into t values (60, 'x')")
+    t.settle()
+    only(both)
+    t.sql("insert into added values (53, 'in')")
+    wait_for(lambda: {51, 52, 53} <= {r.key["id"] for r in t.topic("added").read()}, 60, "rows that were written meanwhile", connector.failed)
+    check("was not captured for a while" in worker.log_text(), "it is told")
+    only(one, "no_data")
+    t.sql("insert into added values (54, 'out')", "insert into t values (61, 'x')")
+    t.settle()
+    told = len(worker.log_text())
+    only(both, "no_data")
+    check("what was written to it meanwhile is not in the stream" in worker.log_text()[told:], "what is missing is told")
+    answer = connector.request("POST", "/snapshots", {"data-collections": ["public.added"]})
+    equal(answer.status, 202, "its rows are ordered")
+    wait_for(lambda: 54 in {r.key["id"] for r in t.topic("added").read()}, 60, "the row that was missed", connector.failed)
+
+
 def by_configuration(t: Trial) -> None:
     """`configuration_based`: the parts are chosen one by one."""
     based = "snapshot.mode.configuration.based."
@@ -229,4 +262,4 @@ def initial_only(t: Trial) -> None:
 
 
 CASES = {"always": always, "when-needed": when_needed, "lost-while-away": lost_while_away, "trust-slot": trust_slot,
-         "drop-on-stop": drop_on_stop, "added": added, "removed": removed, "by-configuration": by_configuration, "initial-only": initial_only}
+         "drop-on-stop": drop_on_stop, "added": added, "removed": removed, "came-back": came_back, "by-configuration": by_configuration, "initial-only": initial_only}

@@ -393,6 +393,7 @@ impl<'a, S: Services> Course<'a, S> {
                  POST /connectors/{{name}}/snapshots reads them"
             );
         }
+        self.note_captured(&selection)?;
         self.tell_needless(&selection, &ensured.facts);
         self.template.publication_fingerprint = ensured.facts.fingerprint();
         self.template.publication_stamp = ensured.facts.stamp();
@@ -412,7 +413,11 @@ impl<'a, S: Services> Course<'a, S> {
     ) -> Result<bool, Fault> {
         let (Some(offset), Some(facts)) = (&self.resumed, found) else { return Ok(false) };
         let server = (version, self.is_first);
-        let tables = rejoin::joining(&self.settings, server, (selection, facts), &self.work)?;
+        let tables = {
+            let has_left = |oid| self.tables.has_left(oid);
+            let known = (&self.work, &has_left as &dyn Fn(u32) -> bool);
+            rejoin::joining(&self.settings, server, (selection, facts), known)?
+        };
         if tables.is_empty() {
             return Ok(false);
         }
@@ -423,6 +428,27 @@ impl<'a, S: Services> Course<'a, S> {
         self.stage.store(Some(record)).await?;
         tracing::info!(tables = names.join(", "), "tables are read beside the stream");
         Ok(true)
+    }
+
+    /// What comes back has missed what was written meanwhile.
+    fn note_captured(&mut self, selection: &Selection) -> Result<(), Fault> {
+        let back = self.tables.note_captured(selection, self.stage)?;
+        for name in back.iter().filter(|_| self.resumed.is_some()) {
+            if self.work.tables().iter().any(|table| table.qualified_name() == *name) {
+                tracing::warn!(
+                    table = name,
+                    "the table was not captured for a while; its rows are read beside the stream, and \
+                     those that were deleted meanwhile stay in the topic"
+                );
+            } else {
+                tracing::warn!(
+                    table = name,
+                    "the table was not captured for a while, and what was written to it meanwhile is \
+                     not in the stream: POST /connectors/{{name}}/snapshots reads its rows"
+                );
+            }
+        }
+        Ok(())
     }
 
     /// What was captured and is not any more costs the server something as long as the publication

@@ -107,7 +107,7 @@ pub async fn release(settings: &Settings) -> Result<(), Fault> {
 }
 
 /// The tables whose rows are to be read beside the stream: those that the publication does not
-/// carry yet, and all of them where each start of the task reads them anew.
+/// carry yet, those that were not captured for a while, and all of them where each start of the task reads them anew.
 ///
 /// # Errors
 /// `SERVER-VERSION`: that is wanted, and the server is too old for reading beside the stream.
@@ -115,7 +115,7 @@ pub(super) fn joining(
     settings: &Settings,
     (version, is_first): (ServerVersion, bool),
     (selection, facts): (&Selection, &PublicationFacts),
-    work: &Work,
+    (work, has_left): (&Work, &dyn Fn(u32) -> bool),
 ) -> Result<Vec<TableWork>, Fault> {
     let (reads_new, reads_all) = match settings.snapshot_mode {
         SnapshotMode::Initial | SnapshotMode::WhenNeeded => (true, false),
@@ -129,7 +129,7 @@ pub(super) fn joining(
     let is_waiting = |name: &str| work.tables().iter().any(|one| one.qualified_name() == name);
     let tables = selection.captured.iter().filter(|table| {
         let name = table.qualified_name();
-        (reads_all || (reads_new && !facts.carries(table)))
+        (reads_all || (reads_new && (!facts.carries(table) || has_left(table.oid))))
             && settings.snapshot_reads(&name)
             && settings.snapshot_query(&name).is_none()
             && !is_waiting(&name)

@@ -59,6 +59,8 @@ pub(super) struct TableHistory {
     pub(super) refused: Option<String>,
     /// The topics hold rows by an earlier filter too: another one was applied from then on only.
     pub(super) is_mixed: bool,
+    /// The table was not captured any more at some start: what was written since is not published.
+    pub(super) has_left: bool,
 }
 
 /// Up to where the publication's row filter decided what comes of a table.
@@ -99,6 +101,8 @@ struct Stored {
     refused: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_mixed: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    has_left: bool,
 }
 
 const FORMAT: u32 = 1;
@@ -129,6 +133,7 @@ impl TableHistory {
             pushed: stored.pushed,
             refused: stored.refused,
             is_mixed: stored.is_mixed,
+            has_left: stored.has_left,
         })
     }
 
@@ -148,6 +153,7 @@ impl TableHistory {
             pushed: self.pushed,
             refused: self.refused.clone(),
             is_mixed: self.is_mixed,
+            has_left: self.has_left,
         };
         let value = serde_json::to_vec(&stored)
             .map_err(|error| Code::Internal.fault("a table state").caused_by(&error))?;

@@ -5,6 +5,9 @@
 //! only the catalogue shows it, between two looks. **Invariants:** a departure is told once by each of
 //! the two; what the stream will describe by itself is never refused before it does.
 
+use std::collections::HashSet;
+
+use super::super::capture::Selection;
 use super::super::probe::Departure;
 use super::{
     ControlOrigin, Lsn, Place, Provenance, RelationDescriptor, Services, Stage, State, TableId,
@@ -17,6 +20,37 @@ use crate::error::{Code, Fault};
 const DEPARTURE: u64 = 1;
 
 impl Tables {
+    /// Whether a table was not captured for a while.
+    pub(in crate::sources::postgres) fn has_left(&self, oid: u32) -> bool {
+        self.histories.get(&oid).is_some_and(|history| history.has_left)
+    }
+
+    /// Takes note of which tables are captured from here on. It is stored with the next position: up
+    /// to the last one nothing was missed. Answers those that come back.
+    ///
+    /// # Errors
+    /// Only if the program is wrong.
+    pub(in crate::sources::postgres) fn note_captured<S: Services>(
+        &mut self,
+        selection: &Selection,
+        stage: &mut Stage<S>,
+    ) -> Result<Vec<String>, Fault> {
+        let relations = || selection.captured.iter().chain(&selection.published);
+        let captured: HashSet<u32> = relations().map(|relation| relation.oid).collect();
+        let mut back = Vec::new();
+        for (oid, history) in &mut self.histories {
+            let has_left = !captured.contains(oid);
+            if std::mem::replace(&mut history.has_left, has_left) == has_left {
+                continue;
+            }
+            stage.remember(history.encode()?);
+            if let Some(newest) = history.newest().filter(|_| !has_left) {
+                back.push(newest.descriptor.qualified_name());
+            }
+        }
+        Ok(back)
+    }
+
     /// A description of a table that is not captured: if it was, under another name, that is a
     /// change of its definition like others.
     ///
