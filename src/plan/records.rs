@@ -76,7 +76,13 @@ pub(super) fn compile(
     let events = kinds.each_ref().map(|records| count_events(records));
     let unfit = transforms::apply(&settings.transforms, &mut kinds)?;
     let no_key = key.is_none().then(|| Code::FilterChanged.fault(NO_KEY).hint(ANEW));
-    let untellable = no_key.or(unfit.map(|fault| fault.hint(ANEW)));
+    let unfit = unfit.map(|fault| {
+        let why = fault.message();
+        let what =
+            format!("rows that the filter leaves out are deleted by their keys alone; {why}");
+        Code::FilterChanged.fault(what).hint(ANEW)
+    });
+    let untellable = no_key.or(unfit);
     let collection = version.table.to_string();
     Ok(TablePlan { kinds, version, events, collection, untellable })
 }

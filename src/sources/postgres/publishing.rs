@@ -408,6 +408,17 @@ impl<'a, S: Services> Publishing<'a, S> {
     }
 
     async fn complete_row(&mut self, change: RowChange<'_>) -> Result<(), Fault> {
+        if self.tables.is_filtered(change.index) {
+            return self.filtered_row(change).await;
+        }
+        if self.is_published(change.sequence) {
+            return self.count_again(change.index, change.kind).await;
+        }
+        self.write_change(&change, 0).await?;
+        self.spill_if_full(change.sequence).await
+    }
+
+    async fn filtered_row(&mut self, change: RowChange<'_>) -> Result<(), Fault> {
         let mut scratch = Vec::new();
         let changes = self.filter(change, &mut scratch).await?;
         if self.is_published(change.sequence) {
@@ -416,26 +427,26 @@ impl<'a, S: Services> Publishing<'a, S> {
             }
             return Ok(());
         }
-        let mut is_any = false;
-        for (nth, change) in (0..).zip(changes).filter_map(|(nth, one)| Some((nth, one?))) {
-            self.write_change(change, nth * PARTS).await?;
-            is_any = true;
+        let [Some(first), second] = &changes else { return Ok(()) };
+        self.write_change(first, 0).await?;
+        if let Some(second) = second {
+            self.write_change(second, PARTS).await?;
         }
-        if is_any { self.spill_if_full(change.sequence).await } else { Ok(()) }
+        self.spill_if_full(change.sequence).await
     }
 
     /// A change of the open transaction; `first_part`: the number of its first record among those of
     /// the message.
-    async fn write_change(&mut self, change: RowChange<'_>, first_part: u32) -> Result<(), Fault> {
+    async fn write_change(&mut self, change: &RowChange<'_>, first_part: u32) -> Result<(), Fault> {
         if change.kind == ChangeKind::FoundOut {
             self.check_retelling(change.index).await?;
         }
         let reread = match change.kind {
-            ChangeKind::KeyChange if self.tables.reselects() => self.reread(&change).await?,
+            ChangeKind::KeyChange if self.tables.reselects() => self.reread(change).await?,
             _ => None,
         };
         let row = reread.as_ref().map_or(change.row, |reread| reread.image(&change.row));
-        self.write(&RowChange { row, ..change }, first_part, SnapshotMarker::Streamed).await
+        self.write(&RowChange { row, ..*change }, first_part, SnapshotMarker::Streamed).await
     }
 
     /// Reads what the create of a changed key would have markers for.
@@ -454,9 +465,6 @@ impl<'a, S: Services> Publishing<'a, S> {
         change: RowChange<'c>,
         scratch: &'c mut Vec<Cell>,
     ) -> Result<[Option<RowChange<'c>>; 2], Fault> {
-        if !self.tables.is_filtered(change.index) {
-            return Ok([Some(change), None]);
-        }
         // A renamed label would be no label of the predicate's.
         if self.tables.has_unknown_label(change.index, &change.row) {
             self.tables.learn_labels(change.index, &change.row).await?;
