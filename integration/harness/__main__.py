@@ -4,6 +4,7 @@ import argparse
 import fcntl
 import fnmatch
 import importlib.util
+import signal
 import sys
 import time
 import traceback
@@ -130,6 +131,8 @@ def _line(error: BaseException, scenario: Scenario) -> str:
 
 def main() -> int:
     """Run what was asked for."""
+    # A shell that runs this in the background has it ignore interrupts, and so would all that it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser(prog="integration/run", description="Runs scenarios on the local stack, which is "
                                      "started if need be. PG=14 integration/run takes another server than Debian's.")
     parser.add_argument("names", nargs="*", help="folders, folder/case, or patterns; all that are not long by default")
