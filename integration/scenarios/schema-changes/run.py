@@ -43,9 +43,9 @@ def replaced_column(t: Trial) -> None:
     equal([{key: value for key, value in r.after.items() if key not in rest} for r in rows[1:]], [
         {"id": 1, "a": 10, "b": "x"}, {"id": 2, "b": "y", "a": "ten"}, {"id": 1, "b": "q", "a": "zz"}, {"id": 3, "c": "r", "a": "s"},
     ], "rows in the shapes of their moments")
-    # that the column is another one the catalogue may tell by now, too
+    # by its number, which is another one
     equal([short(c) for c in changes(t) if c["kind"] != "suspected"],
-          ["observed: retyped a", "observed: dropped b, added c"], "what was announced")
+          ["observed: replaced a", "observed: dropped b, added c"], "what was announced")
 
 
 def nullability(t: Trial) -> None:
