@@ -372,6 +372,40 @@ def refilter_hides(t: Trial) -> None:
     equal([r.after["n"] for r in t.settled_records("keyless") if r.op == "u"], [1, 2], "it goes on")
 
 
+def refilter_redefined(t: Trial) -> None:
+    """The filter before cannot be asked any more, or its columns meant something else: all rows are told anew."""
+    settings = {"table_include_list": PUBLIC + "filtered"}
+    connector = t.worker().create(t.name, t.config(**settings) | {"row.filter.public.filtered": "v <= 100 AND note LIKE 'row%'"})
+    t.wait_streaming()
+    t.settle()
+    t.sql("alter table filtered drop column note", "update filtered set v = v where id = 1")
+    connector.wait_failed("TG-E-FILTER")
+    changed = t.config(**settings) | {"row.filter.public.filtered": "v <= 50"}
+    t.workers[-1].rest("PUT", f"/connectors/{t.name}/config", changed, timeout=90)
+    connector.put("stop")
+    apply_filters(t, "resnapshot")
+    connector.put("resume")
+    connector.wait_running()
+    wait_done(t, connector)
+    expected = {key: row for key, row in table(t, "filtered", "id").items() if row["v"] <= 50}
+    equal(merged(t.settled_records("filtered")).keys(), expected.keys(), "rows that a reader holds")
+    # Two columns of one type change names; the same text is applied from there on, then another one.
+    t.sql("alter table filtered add column w int default 1000", "update filtered set w = 10 where id > 190")
+    t.settle()
+    t.sql("begin; alter table filtered rename v to x; alter table filtered rename w to v; alter table filtered rename x to w; commit",
+          "update filtered set v = v where id = 1")
+    connector.wait_failed("TG-E-FILTER-CHANGED")
+    connector.put("stop")
+    apply_filters(t, "from_now")
+    connector.put("resume")
+    connector.wait_running()
+    t.wait_streaming()
+    change_text(t, connector, settings, "v <= 50 AND id > 3", "resnapshot")
+    wait_done(t, connector)
+    expected = {key: row for key, row in table(t, "filtered", "id").items() if row["v"] <= 50 and row["id"] > 3}
+    equal(merged(t.settled_records("filtered")).keys(), expected.keys(), "rows that a reader holds behind another meaning")
+
+
 def hidden_beside_writers(t: Trial, connector: Connector, low: int, high: int) -> None:
     """The rows between are told anew, beside writers; those that are out are secret."""
     def write(choose: random.Random) -> str:
@@ -483,4 +517,5 @@ def upset(t: Trial) -> None:
 
 CASES = {"beside-writers": beside_writers, "killed": killed, "orders": orders, "refilter": refilter, "refilter-to-none": refilter_to_none, "refilter-by-key": refilter_by_key,
          "refilter-behind-from-now": refilter_behind_from_now, "refilter-hides": refilter_hides,
+         "refilter-redefined": refilter_redefined,
          "upset": upset}

@@ -545,10 +545,15 @@ impl Incremental {
                 Choice::Rows(all.into_iter().flatten().collect())
             }
             Aim::Retell => Choice::Sides(sql(filter.as_ref()).await?),
-            Aim::Refilter(before) => Choice::Moved {
-                before: sql(before.as_ref()).await?,
-                now: sql(filter.as_ref()).await?,
-            },
+            Aim::Refilter(before) => {
+                let now = sql(filter.as_ref()).await?;
+                match sql(before.as_ref()).await {
+                    Ok(before) => Choice::Moved { before, now },
+                    // it cannot be asked of these columns any more: all rows are told anew
+                    Err(fault) if fault.code() == Code::FilterUnsupported => Choice::Sides(now),
+                    Err(fault) => return Err(fault),
+                }
+            }
         };
         let facts = Arc::new(facts);
         let definition = Definition { table: table.clone(), stamp, facts, columns, choice };

@@ -188,7 +188,8 @@ impl ChangedFilter<'_> {
     pub(super) fn adopted(&self, resnapshot: bool) -> TableHistory {
         let mut history = self.history.clone();
         let is_other = self.now != history.filter.as_deref();
-        history.is_mixed = !resnapshot && (history.is_mixed || is_other);
+        // with the same text its columns may have meant something else
+        history.is_mixed = !resnapshot;
         history.filter = self.now.map(str::to_owned);
         history.applied = None;
         if is_other {
