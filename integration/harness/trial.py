@@ -86,9 +86,11 @@ class Trial:
         self.use(server)
         self._create_source()
 
-    def own_kafka(self, brokers: int = 1, *, at_port: int | None = None, **settings: str) -> Kafka:
-        """Use a cluster of this trial's own from here on, with these settings; underscores stand for dots."""
-        cluster = Kafka(brokers, name="kafka-own", at_port=at_port or free_ports(2 * brokers), settings=_dotted(settings))
+    def own_kafka(self, brokers: int = 1, *, at_port: int | None = None, apart: bool = False, **settings: str) -> Kafka:
+        """Use a cluster of this trial's own from here on, with these settings; underscores stand for dots. `apart`: its one
+        broker can be killed without harm to transactions."""
+        cluster = Kafka(brokers, name="kafka-own", at_port=at_port or free_ports(2 * brokers), settings=_dotted(settings),
+                        apart=apart)
         shared = self.cluster
 
         def back() -> None:

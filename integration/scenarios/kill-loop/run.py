@@ -18,6 +18,7 @@ KILLS = 12
 
 
 def run(t: Trial) -> None:
+    t.own_kafka(apart=True)
     worker = t.worker()
     connector = t.connect(worker, topic_creation_default_partitions="3")
     clients = [Client(t, number) for number in range(CLIENTS)]
