@@ -130,6 +130,9 @@ codes! {
     PublicationChanged "PUBLICATION-CHANGED" Halt
         "The publication does not cover what is captured, or changed while streaming."
         "Restore the publication as the message says.";
+    SourceShared "SOURCE-SHARED" Halt
+        "`DELETE …?drop=source` would drop a publication or slot that another connector of the worker, or another process, uses. Nothing was dropped, and nothing was stopped."
+        "Delete the connector without ?drop=source, or delete or stop first what uses it.";
     PublicationNameInvalid "PUBLICATION-NAME-INVALID" Halt
         "The publication's name is not one that the stream can ask for exactly."
         "Use 1 to 63 of the characters a-z, 0-9 and _.";

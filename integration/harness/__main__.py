@@ -53,10 +53,10 @@ def scenarios() -> list[Scenario]:
         cases = {f"{folder.name}/{name}": run for name, run in getattr(module, "CASES", {}).items()}
         if hasattr(module, "run"):
             cases[folder.name] = module.run
-        long = getattr(module, "LONG", False)
+        long, matters = getattr(module, "LONG", False), getattr(module, "SERVER_MATTERS", True)
         found += [Scenario(name, folder, run, name.partition("/")[2] in long if isinstance(long, set) else long,
                            getattr(module, "MAJORS", range(13, 99)),
-                           getattr(module, "SERVER_MATTERS", True),
+                           name.partition("/")[2] in matters if isinstance(matters, set) else matters,
                            getattr(module, "ALONE", False)) for name, run in cases.items()]
     return found
 

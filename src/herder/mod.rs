@@ -56,7 +56,7 @@ impl HerderError {
     /// Whose fault it is that something is not done.
     fn of(fault: Fault) -> Self {
         match fault.code() {
-            Code::SnapshotConflict => Self::Conflict(fault),
+            Code::SnapshotConflict | Code::SourceShared | Code::SlotActive => Self::Conflict(fault),
             Code::FilterChanged => Self::BadRequest(fault.to_string()),
             Code::TableMissing
             | Code::TableUnsupported

@@ -47,6 +47,27 @@ enum Slot {
     Refused(Fault),
 }
 
+/// What a configuration is put in the place of.
+#[derive(Clone, Copy)]
+enum Expected<'a> {
+    /// There is no connector of the name; its wanted state.
+    Nothing(Target),
+    /// There is none, or any.
+    NoneOrAny,
+    /// There is one.
+    Any,
+    /// There is one with this configuration.
+    This(&'a ConnectorConfig),
+}
+
+/// What became of a configuration.
+enum Put {
+    Created,
+    Replaced,
+    /// Another one than the expected was there.
+    Overtaken,
+}
+
 impl Standalone {
     /// Opens the store and starts every connector in it.
     ///
@@ -129,7 +150,7 @@ impl Standalone {
         if self.locked().contains_key(name) {
             return Err(HerderError::Exists(name.to_owned()));
         }
-        self.put(name, config, Some(target)).await?;
+        self.put(name, config, Expected::Nothing(target)).await?;
         self.info(name)
     }
 
@@ -143,14 +164,43 @@ impl Standalone {
         config: ConnectorConfig,
     ) -> Result<(bool, ConnectorInfo), HerderError> {
         check_name(name)?;
+        let exists = self.locked().contains_key(name);
+        let expected = if exists { Expected::Any } else { Expected::NoneOrAny };
         let foreseen = self.foresee(name, &config).await;
-        let new = self.put(name, config, None).await?;
+        let new = matches!(self.put(name, config, expected).await?, Put::Created);
+        Ok((new, self.noted(name, foreseen.filter(|_| !new))?))
+    }
+
+    /// Changes keys of a connector's configuration; `None` removes one. What others change
+    /// meanwhile is kept.
+    ///
+    /// # Errors
+    /// There is none of that name, the configuration has faults, or the store failed.
+    pub async fn patch_config(
+        &self,
+        name: &str,
+        changes: &ConnectorConfig,
+    ) -> Result<ConnectorInfo, HerderError> {
+        loop {
+            let before = self.with(name, |entry| entry.config.clone())?;
+            let config = patched(&before, changes);
+            let foreseen = self.foresee(name, &config).await;
+            // checking takes its time, and others do not wait for it: who was overtaken by another
+            // change begins again with what that left
+            match self.put(name, config, Expected::This(&before)).await? {
+                Put::Overtaken => {}
+                Put::Created | Put::Replaced => return self.noted(name, foreseen),
+            }
+        }
+    }
+
+    fn noted(&self, name: &str, note: Option<String>) -> Result<ConnectorInfo, HerderError> {
         let mut info = self.info(name)?;
-        if let Some(note) = foreseen.filter(|_| !new) {
+        if let Some(note) = note {
             tracing::warn!(connector = name, "{note}");
             info.notes.push(note);
         }
-        Ok((new, info))
+        Ok(info)
     }
 
     /// What the task of a connector that is there will stop with, if its row filters are others now.
@@ -168,8 +218,8 @@ impl Standalone {
         &self,
         name: &str,
         mut config: ConnectorConfig,
-        target: Option<Target>,
-    ) -> Result<bool, HerderError> {
+        expected: Expected<'_>,
+    ) -> Result<Put, HerderError> {
         match config.get("name") {
             None => {
                 config.insert("name".to_owned(), Some(name.to_owned()));
@@ -187,33 +237,47 @@ impl Standalone {
             return Err(HerderError::Invalid(faults));
         }
         let _guard = self.changing.lock().await;
-        let before = self.with(name, |entry| entry.target).ok();
-        if before.is_some() && target.is_some() {
-            return Err(HerderError::Exists(name.to_owned()));
-        }
-        let target = target.or(before).unwrap_or(Target::Started);
+        let before = self.with(name, |entry| (entry.target, entry.config.clone())).ok();
+        let target = match (expected, &before) {
+            (Expected::Nothing(target), None) => target,
+            (Expected::Nothing(_), Some(_)) => return Err(HerderError::Exists(name.to_owned())),
+            (Expected::NoneOrAny, None) => Target::Started,
+            // it was deleted meanwhile, and is not made anew by who wanted to change it
+            (Expected::Any | Expected::This(_), None) => {
+                return Err(HerderError::NotFound(name.to_owned()));
+            }
+            (Expected::This(known), Some((_, config))) if known != config => {
+                return Ok(Put::Overtaken);
+            }
+            (_, Some((target, _))) => *target,
+        };
         let kept = Kept { config: config.clone(), target_state: target };
         self.store.put(name, &kept).map_err(HerderError::Store)?;
         self.stop_task(name).await;
         let written = self.with(name, |entry| entry.written.clone()).unwrap_or_default();
         let task = self.start(name, &config, target, &written);
         self.set(name, Entry { config, target, task, written });
-        Ok(before.is_none())
+        Ok(if before.is_none() { Put::Created } else { Put::Replaced })
     }
 
-    /// Stops and forgets a connector. What it made elsewhere stays, but for what is asked for; if
-    /// that cannot be removed the connector stays too, and is stopped.
+    /// Stops and forgets a connector. What it made elsewhere stays, but for what is asked for. If
+    /// others use that nothing happens; if it cannot be removed all the same the connector stays
+    /// too, and is stopped.
     ///
     /// # Errors
     /// There is none of that name, the store failed, or the source or Kafka refuse.
     pub async fn delete(&self, name: &str, removed: Removed) -> Result<(), HerderError> {
         let _guard = self.changing.lock().await;
         let config = self.with(name, |entry| entry.config.clone())?;
+        if removed.source {
+            let others = self.others(name);
+            self.runtime.check_release(&config, &others).await.map_err(HerderError::of)?;
+        }
         if removed.source || removed.offsets {
             self.halt(name, &config).await?;
         }
         if removed.source {
-            self.runtime.release(&config).await.map_err(HerderError::Store)?;
+            self.runtime.release(&config).await.map_err(HerderError::of)?;
         }
         if removed.offsets {
             self.runtime.reset_offset(&config).await.map_err(HerderError::Store)?;
@@ -222,6 +286,13 @@ impl Standalone {
         self.stop_task(name).await;
         self.locked().remove(name);
         Ok(())
+    }
+
+    /// The configurations of all connectors but one.
+    fn others(&self, name: &str) -> Vec<(String, ConnectorConfig)> {
+        let connectors = self.locked();
+        let others = connectors.iter().filter(|(other, _)| *other != name);
+        others.map(|(name, entry)| (name.clone(), entry.config.clone())).collect()
     }
 
     /// Stops a connector for good, whatever comes behind it.
@@ -498,6 +569,19 @@ impl Standalone {
     fn locked(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Entry>> {
         self.connectors.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A configuration with changes; `None` removes a key.
+fn patched(config: &ConnectorConfig, changes: &ConnectorConfig) -> ConnectorConfig {
+    let mut config = config.clone();
+    for (key, value) in changes {
+        if value.is_some() {
+            config.insert(key.clone(), value.clone());
+        } else {
+            config.shift_remove(key);
+        }
+    }
+    config
 }
 
 fn check_name(name: &str) -> Result<(), HerderError> {

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::watch;
+
 use super::metric::Metric;
 use super::numbers::{Counter, Gauge};
+use crate::error::Fault;
 
 /// One value of a metric that a source defines.
 #[derive(Clone, Debug)]
@@ -29,9 +32,24 @@ pub struct SourceMetrics {
     pub incremental: ChunkMetrics,
     /// Orders that came with the changes.
     pub signals: SignalMetrics,
+    waiting: watch::Sender<Option<Fault>>,
 }
 
 impl SourceMetrics {
+    /// Shows what a source that is at work waits for; `None`: nothing any more.
+    pub fn wait_for(&self, what: Option<Fault>) {
+        self.waiting.send_if_modified(|shown| {
+            let is_new = *shown != what;
+            *shown = what;
+            is_new
+        });
+    }
+
+    /// Follows what it waits for.
+    pub fn waiting(&self) -> watch::Receiver<Option<Fault>> {
+        self.waiting.subscribe()
+    }
+
     /// Shows that the stream is being read, for as long as the answer lives.
     pub fn connect(self: &Arc<Self>) -> impl Send + use<> {
         self.connected.set(1);

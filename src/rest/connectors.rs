@@ -83,18 +83,7 @@ pub(super) async fn patch_config(
     Path(name): Path<String>,
     Content(bytes): Content,
 ) -> Answer {
-    let mut config = api.herder.info(&name)?.config;
-    for (key, value) in body::config(&bytes)? {
-        match value {
-            Some(_) => {
-                config.insert(key, value);
-            }
-            None => {
-                config.shift_remove(&key);
-            }
-        }
-    }
-    let (_, info) = api.herder.put_config(&name, config).await?;
+    let info = api.herder.patch_config(&name, &body::config(&bytes)?).await?;
     Ok(answers::json(StatusCode::OK, &answers::info(&info)))
 }
 

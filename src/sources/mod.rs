@@ -142,6 +142,16 @@ impl SourceSettings {
         }
     }
 
+    /// The same, of what the source has: it may lack what follows the stored offset.
+    ///
+    /// # Errors
+    /// What is stored cannot be understood, or the source cannot be asked.
+    pub async fn foresee_gap(&self, offset: &OffsetRecord) -> Result<Option<Fault>, Fault> {
+        match self {
+            Self::Postgres(settings) => Box::pin(postgres::foresee_gap(settings, &offset.0)).await,
+        }
+    }
+
     /// What table states say of the last snapshot beside the stream.
     ///
     /// # Errors
@@ -162,6 +172,23 @@ impl SourceSettings {
     ) -> Result<Vec<SnapshotTable>, Fault> {
         match self {
             Self::Postgres(settings) => Box::pin(postgres::plan_snapshot(settings, request)).await,
+        }
+    }
+
+    /// Sees that what a connector made at its source can be removed, and that no other connector
+    /// or reader uses it.
+    ///
+    /// # Errors
+    /// Somebody does, it may not be removed, or the source cannot be asked.
+    pub async fn check_release(&self, others: &[(&str, &Self)]) -> Result<(), Fault> {
+        match self {
+            Self::Postgres(settings) => {
+                let others: Vec<_> = others
+                    .iter()
+                    .map(|(name, Self::Postgres(settings))| (*name, &**settings))
+                    .collect();
+                Box::pin(postgres::check_release(settings, &others)).await
+            }
         }
     }
 

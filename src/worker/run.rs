@@ -187,8 +187,15 @@ impl Parts {
 
     async fn run(self, connector: &TypedConnector, control: &mut TaskControl) -> Result<(), Fault> {
         let Self { mut publisher, stage, start, stop, registries } = self;
+        start.metrics.wait_for(None);
+        let waiting = start.metrics.waiting();
         let mut source = Box::pin(connector.source.run(start, stage));
-        let watching = watch_registries(&registries, &control.state);
+        let watching = async {
+            tokio::join!(
+                watch_registries(&registries, &control.state),
+                watch_source(waiting, &control.state)
+            );
+        };
         tokio::pin!(watching);
         let ended = tokio::select! {
             outcome = &mut source => Ended::Source(outcome),
@@ -275,6 +282,18 @@ fn wall_clock_micros() -> i64 {
         .ok()
         .and_then(|since| i64::try_from(since.as_micros()).ok())
         .unwrap_or(0)
+}
+
+/// Shows in the state what the source waits for. Never ends.
+async fn watch_source(
+    mut waiting: watch::Receiver<Option<Fault>>,
+    state: &watch::Sender<TaskState>,
+) {
+    while waiting.changed().await.is_ok() {
+        let fault = waiting.borrow_and_update().clone();
+        state.send_replace(TaskState::Running { waiting: fault });
+    }
+    std::future::pending::<()>().await;
 }
 
 /// Shows in the state that a registry is waited for. Never ends.

@@ -50,6 +50,14 @@ pub trait Runtime: Send + Sync + std::fmt::Debug + 'static {
     /// Forgets the connector's offset and table states, so that it begins anew.
     fn reset_offset<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Result<(), Fault>>;
 
+    /// Sees that what the connector made at its source can be removed, and that none of the others
+    /// uses it.
+    fn check_release<'a>(
+        &'a self,
+        config: &'a ConnectorConfig,
+        others: &'a [(String, ConnectorConfig)],
+    ) -> BoxFuture<'a, Result<(), Fault>>;
+
     /// Removes what the connector made at its source.
     fn release<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Result<(), Fault>>;
 
@@ -288,12 +296,16 @@ impl Runtime for Worker {
             let connector = self.parse(config).ok()?;
             let mut settings = connector.kafka.clone();
             settings.request_timeout = settings.request_timeout.min(PATIENCE);
-            let stored = offsets::glance(&settings).await.and_then(|stored| {
+            let foreseen = async {
+                let stored = offsets::glance(&settings).await?;
                 let Some(offset) = &stored.offset else { return Ok(None) };
-                connector.source.foresee(offset, &stored.states)
-            });
+                match connector.source.foresee(offset, &stored.states)? {
+                    None => connector.source.foresee_gap(offset).await,
+                    foreseen => Ok(foreseen),
+                }
+            };
             // whatever cannot be read is the task's matter
-            stored.unwrap_or_else(|fault| {
+            foreseen.await.unwrap_or_else(|fault: Fault| {
                 tracing::debug!(error = %fault, "what is stored cannot be looked at");
                 None
             })
@@ -315,6 +327,24 @@ impl Runtime for Worker {
 
     fn reset_offset<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Result<(), Fault>> {
         Box::pin(async move { offsets::reset(&self.parse(config)?.kafka).await })
+    }
+
+    fn check_release<'a>(
+        &'a self,
+        config: &'a ConnectorConfig,
+        others: &'a [(String, ConnectorConfig)],
+    ) -> BoxFuture<'a, Result<(), Fault>> {
+        Box::pin(async move {
+            let own = self.parse(config)?.source;
+            // what cannot be parsed cannot run either
+            let others: Vec<_> = others
+                .iter()
+                .filter_map(|(name, config)| Some((name, self.parse(config).ok()?.source)))
+                .collect();
+            let others: Vec<_> =
+                others.iter().map(|(name, source)| (name.as_str(), source)).collect();
+            own.check_release(&others).await
+        })
     }
 
     fn release<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Result<(), Fault>> {

@@ -29,6 +29,12 @@ impl Runtime for Idle {
                     Code::ConfigUnknownKey.fault("another is unknown"),
                 ]
             };
+            if config.contains_key("slow") {
+                // others get their turn meanwhile
+                for _ in 0..100 {
+                    tokio::task::yield_now().await;
+                }
+            }
             config.get("bad").map(bad).unwrap_or_default()
         })
     }
@@ -57,6 +63,20 @@ impl Runtime for Idle {
 
     fn reset_offset<'a>(&'a self, _: &'a ConnectorConfig) -> BoxFuture<'a, Result<(), Fault>> {
         Box::pin(async { Ok(()) })
+    }
+
+    fn check_release<'a>(
+        &'a self,
+        config: &'a ConnectorConfig,
+        others: &'a [(String, ConnectorConfig)],
+    ) -> BoxFuture<'a, Result<(), Fault>> {
+        let shared = |(_, other): &&(String, ConnectorConfig)| {
+            config.contains_key("slot.name") && config.get("slot.name") == other.get("slot.name")
+        };
+        let user = others.iter().find(shared).map(|(name, _)| name.clone());
+        Box::pin(async move {
+            user.map_or(Ok(()), |name| Err(Code::SourceShared.fault(format!("{name} uses it"))))
+        })
     }
 
     fn release<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Result<(), Fault>> {
@@ -262,12 +282,56 @@ async fn what_a_connector_made_goes_with_it_only_if_that_is_asked_for() {
     server.wait_for_task_state("kept", "RUNNING").await;
     // What cannot be removed keeps the connector, stopped, so that it can be tried again.
     let answer = server.send("DELETE", "/connectors/kept?drop=source,offsets", "", "").await;
-    assert_eq!(answer.status, 500, "{}", answer.body);
+    assert_eq!(answer.status, 409, "{}", answer.body);
     assert!(answer.body.contains("TG-E-SLOT-ACTIVE"), "{}", answer.body);
     let status = server.get("/connectors/kept/status").await.json();
     assert_eq!(status["connector"]["state"], "STOPPED");
     assert_eq!(server.send("DELETE", "/connectors/kept?drop=offsets", "", "").await.status, 204);
     assert_eq!(server.get("/connectors/kept").await.status, 404);
+}
+
+#[tokio::test]
+async fn what_another_connector_uses_is_not_taken_away() {
+    let server = Server::start("shared").await;
+    for name in ["one", "two"] {
+        let config = json!({"connector.class": "P", "slot.name": "s"});
+        let body = json!({"name": name, "config": config});
+        assert_eq!(server.json("POST", "/connectors", &body).await.status, 201);
+    }
+    server.wait_for_task_state("one", "RUNNING").await;
+    let answer = server.send("DELETE", "/connectors/one?drop=source,offsets", "", "").await;
+    assert_eq!(answer.status, 409, "{}", answer.body);
+    assert!(answer.body.contains("TG-E-SOURCE-SHARED"), "{}", answer.body);
+    assert!(answer.body.contains("two uses it"), "{}", answer.body);
+    // nothing was done: it runs as before
+    server.wait_for_task_state("one", "RUNNING").await;
+    assert_eq!(server.send("DELETE", "/connectors/two", "", "").await.status, 204);
+    let answer = server.send("DELETE", "/connectors/one?drop=source", "", "").await;
+    assert_eq!(answer.status, 204, "{}", answer.body);
+}
+
+#[tokio::test]
+async fn changes_of_a_configuration_at_once_are_all_kept() {
+    let server = Server::start("patches").await;
+    let body = json!({"name": "c", "config": {"connector.class": "P", "slow": "yes"}});
+    assert_eq!(server.json("POST", "/connectors", &body).await.status, 201);
+    let patch = async |key: &str| {
+        let answer = server.json("PATCH", "/connectors/c/config", &json!({ key: "1" })).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    };
+    let keys = ["key.0", "key.1", "key.2", "key.3"];
+    tokio::join!(patch(keys[0]), patch(keys[1]), patch(keys[2]), patch(keys[3]));
+    let config = server.get("/connectors/c/config").await.json();
+    for key in keys {
+        assert_eq!(config[key], "1", "{config}");
+    }
+    // whoever changes a connector does not make one that was deleted meanwhile
+    let change = json!({"key.0": "2"});
+    let patch = server.json("PATCH", "/connectors/c/config", &change);
+    let (patched, deleted) = tokio::join!(patch, server.send("DELETE", "/connectors/c", "", ""));
+    assert_eq!(deleted.status, 204, "{}", deleted.body);
+    assert!([200, 404].contains(&patched.status), "{}", patched.body);
+    assert_eq!(server.get("/connectors").await.json(), json!([]));
 }
 
 #[tokio::test]

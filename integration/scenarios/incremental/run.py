@@ -515,7 +515,32 @@ def upset(t: Trial) -> None:
         check(row.get("extra") == rows[key]["extra"], f"the new column of {key}: {row.get('extra')}")
 
 
-CASES = {"beside-writers": beside_writers, "killed": killed, "orders": orders, "refilter": refilter, "refilter-to-none": refilter_to_none, "refilter-by-key": refilter_by_key,
+def key_types(t: Trial) -> None:
+    """Keys are read in the order of their index, also where its operators are not the server's own."""
+    t.admin.sql("create extension citext", "create extension ltree")
+    letter = "chr(65 + (g * 7) % 26 + g % 2 * 32)"
+    keys = {"citext": f"{letter} || g", "ltree": "('a.b' || g)::ltree", "pair": "row(g % 3, 'x' || g)::pair",
+            "domain": f"{letter} || g", "other": letter + " || g"}
+    t.sql("create type pair as (a int, b text)", "create domain domain as citext")
+    for name, key in keys.items():
+        kind = "text" if name == "other" else name
+        t.sql(f"create table k_{name} (j int, k {kind} not null, v int, primary key (j, k))",
+              f"insert into k_{name} select g % 3, {key}, g from generate_series(1, 100) g")
+    # an index that tells more rows apart than its column's own order does
+    t.sql("create collation nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
+          "alter table k_other drop constraint k_other_pkey, alter k type text collate nocase",
+          "create unique index by_bytes on k_other (k collate \"C\")", "alter table k_other replica identity using index by_bytes",
+          "insert into k_other select 0, upper(k), v + 100 from k_other where k <> upper(k collate \"C\") collate \"C\"")
+    connector = connect(t, [f"k_{name}" for name in keys])
+    start(connector, *(f"k_{name}" for name in keys))
+    wait_done(t, connector)
+    t.settle()
+    for name in keys:
+        rows = [row["v"] for row in t.query(f"select v from k_{name} order by v")]
+        equal(sorted(record.after["v"] for record in t.topic(f"k_{name}").read()), rows, f"the rows of k_{name}")
+
+
+CASES = {"key-types": key_types, "beside-writers": beside_writers, "killed": killed, "orders": orders, "refilter": refilter, "refilter-to-none": refilter_to_none, "refilter-by-key": refilter_by_key,
          "refilter-behind-from-now": refilter_behind_from_now, "refilter-hides": refilter_hides,
          "refilter-redefined": refilter_redefined,
          "upset": upset}

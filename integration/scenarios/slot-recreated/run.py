@@ -105,5 +105,29 @@ def while_cut_off(t: Trial) -> None:
     lost_while_streaming(t, connector, drop)
 
 
-CASES = {"dropped": dropped, "recreated": recreated, "advanced": advanced, "other-plugin": other_plugin,
+def behind_debezium(t: Trial) -> None:
+    """The offset that Debezium left lies before a slot that was made anew: what is between is lost, and is not taken over."""
+    t.sql(f"create publication {t.name} for table t", "insert into t values (1)")
+    row = t.server.query("select (pg_current_wal_lsn() - '0/0')::int8 as lsn, txid_current()::int8 as id")[0]
+    t.sql("insert into t values (2)")
+    t.admin.query("select pg_create_logical_replication_slot(%s, 'pgoutput')", t.name)
+    worker = t.worker()
+    config = t.config()
+    answer = worker.rest("POST", "/connectors", {"name": t.name, "config": config, "initial_state": "STOPPED"})
+    equal(answer.status, 201, f"status of POST /connectors ({answer.message})")
+    connector = worker.connector(t.name)
+    offsets = {"offsets": [{"partition": {"server": config["topic.prefix"]}, "offset": {"lsn_proc": row["lsn"], "lsn": row["lsn"], "txId": row["id"]}}]}
+    answer = connector.request("PATCH", "/offsets", offsets)
+    equal(answer.status, 400, f"status of PATCH offsets ({answer.message})")
+    check("TG-E-SLOT-GAP" in answer.message and "trust_slot" in answer.message, f"the gap, and what to do: {answer.message}")
+    equal(connector.request("GET", "/offsets").body, {"offsets": []}, "what is stored")
+    equal(connector.request("PATCH", "/config", {"offset.mismatch.strategy": "trust_slot"}).status, 200, "status of PATCH config")
+    equal(connector.request("PATCH", "/offsets", offsets).status, 200, "status of PATCH offsets, with what is lost given up")
+    connector.put("resume")
+    t.wait_streaming()
+    t.sql("insert into t values (3)")
+    equal([r.after["id"] for r in t.settled_records("t")], [3], "ids behind the slot's position")
+
+
+CASES = {"behind-debezium": behind_debezium, "dropped": dropped, "recreated": recreated, "advanced": advanced, "other-plugin": other_plugin,
          "while-streaming": while_streaming, "while-cut-off": while_cut_off}

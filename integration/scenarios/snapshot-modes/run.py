@@ -164,6 +164,19 @@ def added(t: Trial) -> None:
     equal(held(t.topic("added").read()), in_table(t, "added"), "what a reader of the added table holds")
 
 
+def denied(t: Trial) -> None:
+    """A table that joins and may not be read is waited for, visibly, and read as soon as it may be."""
+    connector = t.connect(table_include_list="public\\.(t|late)")
+    t.sql("create table late (id int primary key, v text)", "insert into late values (1), (2)", f"revoke select on late from {t.name}")
+    connector.restart()
+    waiting = lambda: connector.status()["tasks"][0].get("waiting", "")
+    wait_for(lambda: "TG-E-REPLICATION-PERMISSION" in waiting(), 60, "the status to say what is waited for", connector.failed)
+    t.sql("insert into late values (3)", f"grant select on late to {t.name}")
+    wait_read(t, connector, "late")
+    equal(held(t.topic("late").read()), in_table(t, "late"), "what a reader of the table holds")
+    wait_for(lambda: not waiting(), 10, "nothing to be waited for", connector.failed)
+
+
 def removed(t: Trial) -> None:
     """A table that leaves the list, then the publication too, and one that is dropped: the others' rows go on, each once."""
     t.sql("create table gone (id int primary key)")
@@ -262,4 +275,4 @@ def initial_only(t: Trial) -> None:
 
 
 CASES = {"always": always, "when-needed": when_needed, "lost-while-away": lost_while_away, "trust-slot": trust_slot,
-         "drop-on-stop": drop_on_stop, "added": added, "removed": removed, "came-back": came_back, "by-configuration": by_configuration, "initial-only": initial_only}
+         "drop-on-stop": drop_on_stop, "added": added, "denied": denied, "removed": removed, "came-back": came_back, "by-configuration": by_configuration, "initial-only": initial_only}

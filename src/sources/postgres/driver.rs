@@ -327,7 +327,7 @@ impl<'a, S: Services> Course<'a, S> {
         // rows of an interrupted snapshot are visible: only the slot that it began with has the
         // deletes since, so the snapshot is repeated and the stream begins where the first one did
         let began_at = match phase {
-            Some(Phase::Snapshot { consistent_point, owns_slot: true }) => Some(consistent_point),
+            Some(Phase::Snapshot { consistent_point, has_slot: true }) => Some(consistent_point),
             _ => None,
         };
         let ours = matches!(phase, Some(Phase::Creating));
@@ -342,7 +342,7 @@ impl<'a, S: Services> Course<'a, S> {
             }
             other => other,
         };
-        combine(&preflight::check(&self.settings).await)?;
+        combine(&preflight::check_beside(&self.settings, true).await)?;
         // nothing was published yet, or all of it is published anew
         self.tables.adopt_filters(self.stage)?;
         let generated = self.publish(premade.is_some()).await?;
@@ -558,7 +558,7 @@ impl<'a, S: Services> Course<'a, S> {
         self.take_notes().await?;
         let messages = self.wants_messages(connection.version())?;
         let options = StreamOptions { publication: &self.settings.publication_name, messages };
-        let stream = slot::attach(connection, &self.settings, end, &options).await?;
+        let stream = slot::attach(connection, &self.settings, end, &options, &self.metrics).await?;
         tracing::info!(slot = self.settings.slot_name, position = %end, "streaming");
         let _connected = self.metrics.connect();
         self.settings.trial.iter().for_each(|trial| trial.streaming.notify_one());

@@ -46,6 +46,7 @@ mod slot_health;
 pub mod failover;
 mod heartbeat;
 mod rejoin;
+mod release;
 mod driver;
 mod takeover;
 mod trial;
@@ -57,7 +58,8 @@ pub use incremental::{pending as stored_snapshot, plan as plan_snapshot};
 pub use messages::MessageFilter;
 pub use preflight::check;
 pub use preview::versions;
-pub use rejoin::release;
+pub use rejoin::foresee_gap;
+pub use release::{check_release, release};
 pub use row_filter::{Pushdown, RowFilters};
 pub use settings::{
     ConnectionSettings, KeyChangeToast, OffsetMismatch, PublicationAutocreate, Settings,

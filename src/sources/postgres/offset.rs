@@ -42,12 +42,12 @@ pub struct Offset {
 pub enum Phase {
     /// The slot is about to be created; whatever has its name after this was made by us.
     Creating,
-    /// The initial snapshot is under way; it is not resumed but begun again.
+    /// The initial snapshot is under way; it is not resumed but begun again. Rows of it are visible.
     Snapshot {
-        /// The position that the snapshot shows.
+        /// The position that the snapshot shows; if it is a repeated one, that the first one showed.
         consistent_point: Lsn,
-        /// Whether this connector created the slot, and so may drop it to begin again.
-        owns_slot: bool,
+        /// There is a slot that has everything since, and that the stream is going to begin with.
+        has_slot: bool,
     },
     /// Every transaction that ends at or before this position is in Kafka.
     Streaming {
@@ -76,8 +76,8 @@ impl Offset {
     pub fn encode(&self) -> Vec<u8> {
         let (phase, position, flags) = match self.phase {
             Phase::Creating => (1, Lsn(0), 0),
-            Phase::Snapshot { consistent_point, owns_slot } => {
-                (2, consistent_point, u8::from(owns_slot))
+            Phase::Snapshot { consistent_point, has_slot } => {
+                (2, consistent_point, u8::from(has_slot))
             }
             Phase::Streaming { end } => (3, end, 0),
             Phase::SnapshotDone { consistent_point } => (4, consistent_point, 0),
@@ -158,7 +158,7 @@ impl Offset {
         let position = Lsn(position);
         let phase = match phase {
             1 => Phase::Creating,
-            2 => Phase::Snapshot { consistent_point: position, owns_slot: flags & 1 == 1 },
+            2 => Phase::Snapshot { consistent_point: position, has_slot: flags & 1 == 1 },
             3 => Phase::Streaming { end: position },
             4 => Phase::SnapshotDone { consistent_point: position },
             other => return Err(malformed(&format!("phase {other}"))),
@@ -222,8 +222,8 @@ mod tests {
         let inside = Some(Inside { commit: Lsn(9), sequence: 77 });
         for phase in [
             Phase::Creating,
-            Phase::Snapshot { consistent_point: Lsn(5), owns_slot: true },
-            Phase::Snapshot { consistent_point: Lsn(5), owns_slot: false },
+            Phase::Snapshot { consistent_point: Lsn(5), has_slot: true },
+            Phase::Snapshot { consistent_point: Lsn(5), has_slot: false },
             Phase::Streaming { end: Lsn(u64::MAX) },
             Phase::SnapshotDone { consistent_point: Lsn(6) },
         ] {

@@ -27,12 +27,17 @@ const NEWEST: u32 = 18;
 
 /// Asks the server everything, and reports all faults.
 pub async fn check(settings: &Settings) -> Vec<Fault> {
+    check_beside(settings, false).await
+}
+
+/// The same for who may have a connection for replication already: that takes no further walsender.
+pub async fn check_beside(settings: &Settings, is_connected: bool) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut control = match Connection::open(&settings.connection, Purpose::Control).await {
         Ok(control) => control,
         Err(fault) => return vec![fault],
     };
-    if let Err(fault) = examine(&mut control, settings, &mut faults).await {
+    if let Err(fault) = examine(&mut control, settings, is_connected, &mut faults).await {
         faults.push(fault);
     }
     control.close().await;
@@ -43,6 +48,7 @@ pub async fn check(settings: &Settings) -> Vec<Fault> {
 async fn examine(
     control: &mut Connection,
     settings: &Settings,
+    is_connected: bool,
     faults: &mut Vec<Fault>,
 ) -> Result<(), Fault> {
     let server = read_server(control).await?;
@@ -57,7 +63,9 @@ async fn examine(
         faults.extend(ddl::require(control, &settings.connection.user).await.err());
     }
     let slot = read_slot(control, &settings.slot_name).await?;
-    faults.extend(server.headroom(slot.as_ref()));
+    // the slot's reader has its walsender too: it is us, or ends before we begin
+    let has_sender = is_connected || slot.as_ref().is_some_and(|slot| slot.active_pid.is_some());
+    faults.extend(server.headroom(slot.as_ref(), has_sender));
     if server.has_free_sender() {
         faults.extend(try_replication(control, settings).await.err());
     }
@@ -160,7 +168,7 @@ impl Server {
         self.senders.1 < self.senders.0
     }
 
-    fn headroom(&self, slot: Option<&SlotFacts>) -> Vec<Fault> {
+    fn headroom(&self, slot: Option<&SlotFacts>, has_sender: bool) -> Vec<Fault> {
         let mut faults = Vec::new();
         let (allowed, used) = self.slots;
         if slot.is_none() && used >= allowed {
@@ -171,7 +179,7 @@ impl Server {
             )));
         }
         let (allowed, used) = self.senders;
-        if !self.has_free_sender() {
+        if !has_sender && !self.has_free_sender() {
             faults.push(
                 Code::SlotHeadroom
                     .fault(format!("{used} of {allowed} walsenders are in use (max_wal_senders)")),
@@ -462,7 +470,7 @@ mod tests {
         let mut server = server();
         change(&mut server);
         let mut faults = server.faults(ServerVersion(major * 10_000));
-        faults.extend(server.headroom(None));
+        faults.extend(server.headroom(None, false));
         assert_eq!(faults.iter().map(Fault::code).collect::<Vec<_>>(), expect);
     }
 
@@ -483,8 +491,18 @@ mod tests {
     fn a_slot_that_exists_needs_no_free_one() {
         let mut full = server();
         full.slots = (3, 3);
-        assert!(full.headroom(Some(&SlotFacts::default())).is_empty());
-        assert!(full.headroom(None)[0].message().contains("old_slot"));
+        assert!(full.headroom(Some(&SlotFacts::default()), false).is_empty());
+        assert!(full.headroom(None, false)[0].message().contains("old_slot"));
+    }
+
+    #[test]
+    fn the_last_walsender_is_enough_for_who_has_it() {
+        let full = Server { senders: (1, 1), ..server() };
+        let codes = |has_sender| {
+            full.headroom(None, has_sender).iter().map(Fault::code).collect::<Vec<_>>()
+        };
+        assert_eq!(codes(false), [Code::SlotHeadroom]);
+        assert_eq!(codes(true), []);
     }
 
     #[test]

@@ -6,17 +6,41 @@
 
 use super::Settings;
 use super::capture::Selection;
-use super::connection::{Connection, Purpose, identifier};
+use super::connection::{Connection, Purpose};
 use super::incremental::{Aim, OLDEST, TableWork, Work};
 use super::offset::{Offset, Phase};
 use super::publication::PublicationFacts;
 use super::session::ServerVersion;
-use super::settings::{OffsetMismatch, PublicationAutocreate, SnapshotMode};
+use super::settings::{OffsetMismatch, SnapshotMode};
 use super::slot::{self, Standing};
 use crate::error::{Code, Fault};
 
 /// The faults that mean that the slot no longer has what the offset needs.
 const LOST: [Code; 3] = [Code::SlotMissing, Code::SlotGap, Code::SlotLost];
+
+/// What becomes of a stored offset that the slot does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// The task stops.
+    Stop,
+    /// Everything is read anew.
+    Anew,
+    /// What lies between is given up.
+    PassOver,
+    /// No stream follows, so that there is nothing that a slot would have to have.
+    NeedsNone,
+}
+
+fn outcome(settings: &Settings, phase: Phase, code: Code) -> Outcome {
+    let is_lost = LOST.contains(&code);
+    let has_streamed = matches!(phase, Phase::Streaming { .. });
+    match (settings.snapshot_mode, settings.offset_mismatch) {
+        (SnapshotMode::InitialOnly, _) if is_lost && !has_streamed => Outcome::NeedsNone,
+        (SnapshotMode::WhenNeeded, _) if is_lost => Outcome::Anew,
+        (_, OffsetMismatch::PassOver) if code == Code::SlotGap => Outcome::PassOver,
+        _ => Outcome::Stop,
+    }
+}
 
 /// Sees that the stream can go on at the stored offset, or makes of both what the configuration
 /// wants if it cannot: without an offset everything begins anew.
@@ -31,34 +55,60 @@ pub(super) async fn hold_against(
 ) -> Result<Standing, Fault> {
     let Some(offset) = stored else { return Ok(standing) };
     let Err(fault) = slot::check_gap(offset, &standing) else { return Ok(standing) };
-    if settings.snapshot_mode == SnapshotMode::WhenNeeded && LOST.contains(&fault.code()) {
-        tracing::warn!(
-            cause = %fault,
-            "all tables are read anew (snapshot.mode=when_needed); rows that were deleted since the \
-             stored offset stay in the topics"
-        );
-        if fault.code() == Code::SlotLost {
-            slot::drop_when_free(connection, settings).await?;
-            standing.slot = None;
-        }
-        *stored = None;
-        return Ok(standing);
-    }
     let confirmed = standing.slot.as_ref().and_then(|slot| slot.confirmed);
-    match (settings.offset_mismatch, fault.code(), confirmed) {
-        (OffsetMismatch::PassOver, Code::SlotGap, Some(confirmed)) => {
+    match (outcome(settings, offset.phase, fault.code()), confirmed) {
+        (Outcome::NeedsNone, _) => {}
+        (Outcome::Anew, _) => {
+            tracing::warn!(
+                cause = %fault,
+                "all tables are read anew (snapshot.mode=when_needed); rows that were deleted since \
+                 the stored offset stay in the topics"
+            );
+            if fault.code() == Code::SlotLost {
+                slot::drop_when_free(connection, settings).await?;
+                standing.slot = None;
+            }
+            *stored = None;
+        }
+        (Outcome::PassOver, Some(confirmed)) => {
             tracing::warn!(
                 cause = %fault,
                 position = %confirmed,
                 "the changes before the slot's position are given up (offset.mismatch.strategy)"
             );
-            offset.phase = Phase::Streaming { end: confirmed };
+            offset.phase = match offset.phase {
+                // rows are missing still; only what was deleted before is given up
+                Phase::Snapshot { has_slot, .. } => {
+                    Phase::Snapshot { consistent_point: confirmed, has_slot }
+                }
+                _ => Phase::Streaming { end: confirmed },
+            };
             // the rest of a transaction that was split is among them
             offset.inside = None;
-            Ok(standing)
         }
-        _ => Err(fault),
+        (Outcome::Stop | Outcome::PassOver, _) => return Err(fault),
     }
+    Ok(standing)
+}
+
+/// What a task that goes on with a stored offset will stop with because of its slot; `None`: nothing
+/// that is known. Of a slot that is being read nothing is: it moves on together with the offset.
+///
+/// # Errors
+/// The offset cannot be understood, or the server cannot be asked.
+pub async fn foresee_gap(settings: &Settings, stored: &[u8]) -> Result<Option<Fault>, Fault> {
+    let stored = Offset::decode(stored)?;
+    if stored.slot != settings.slot_name {
+        return Ok(None);
+    }
+    let mut connection = Connection::open(&settings.connection, Purpose::Replication).await?;
+    let standing = slot::examine(&mut connection, &settings.slot_name, Some(&stored)).await?;
+    connection.close().await;
+    if standing.slot.as_ref().is_some_and(|slot| slot.active_pid.is_some()) {
+        return Ok(None);
+    }
+    let fault = slot::check_gap(&stored, &standing).err();
+    Ok(fault.filter(|fault| outcome(settings, stored.phase, fault.code()) == Outcome::Stop))
 }
 
 /// A slot that is lost while it is read is no end where the tables may be read anew.
@@ -79,30 +129,6 @@ pub(super) async fn drop_slot(settings: &Settings) -> Result<(), Fault> {
         slot = settings.slot_name,
         "the replication slot is dropped (slot.drop.on.stop); the next start reads all tables anew"
     );
-    Ok(())
-}
-
-/// Removes what a connector made at the server: its slot, and its publication where the
-/// configuration lets it make one. What is not there is no fault.
-///
-/// # Errors
-/// The slot is in use, or the role may not drop them.
-pub async fn release(settings: &Settings) -> Result<(), Fault> {
-    let mut connection = Connection::open(&settings.connection, Purpose::Replication).await?;
-    slot::drop_when_free(&mut connection, settings).await?;
-    let name = &settings.publication_name;
-    if settings.publication_autocreate == PublicationAutocreate::Disabled {
-        tracing::info!(publication = name, "the publication stays: the worker did not make it");
-    } else {
-        let sql = format!("DROP PUBLICATION IF EXISTS {}", identifier(name));
-        let what = format!("dropping the publication \"{name}\"");
-        let mut control = Connection::open(&settings.connection, Purpose::Control).await?;
-        control.query("beginning to drop", "BEGIN READ WRITE").await?;
-        control.query(&what, &sql).await?;
-        control.query("ending to drop", "COMMIT").await?;
-        control.close().await;
-    }
-    connection.close().await;
     Ok(())
 }
 

@@ -15,6 +15,7 @@ use super::connection::{
 use super::offset::{Offset, Phase};
 use super::wire::Lsn;
 use crate::error::{Code, Fault};
+use crate::observe::SourceMetrics;
 
 /// The only plug-in that is read.
 pub const PLUGIN: &str = "pgoutput";
@@ -111,8 +112,9 @@ pub async fn examine<S: AsyncRead + AsyncWrite + Unpin>(
 
 /// Sees that the stream can go on at the stored offset without a change missing.
 ///
-/// An offset that holds no position yet (the slot was about to be created, a snapshot was under
-/// way) is only held against the server's identity.
+/// An offset behind which no stream is to begin (the slot was about to be created, rows were read
+/// without one) is only held against the server's identity. Of a snapshot that was interrupted rows
+/// are published, so what was deleted since is needed as much as behind a stream.
 ///
 /// # Errors
 /// `SOURCE-IDENTITY-CHANGED`, `SOURCE-DIVERGED`: another server, or another history.
@@ -155,9 +157,10 @@ pub fn check_gap(stored: &Offset, standing: &Standing) -> Result<(), Fault> {
 /// The position after which changes are needed.
 const fn position(phase: Phase) -> Option<Lsn> {
     match phase {
-        Phase::Creating | Phase::Snapshot { .. } => None,
+        Phase::Creating | Phase::Snapshot { has_slot: false, .. } => None,
         Phase::Streaming { end } => Some(end),
-        Phase::SnapshotDone { consistent_point } => Some(consistent_point),
+        Phase::Snapshot { consistent_point, has_slot: true }
+        | Phase::SnapshotDone { consistent_point } => Some(consistent_point),
     }
 }
 
@@ -332,13 +335,18 @@ pub async fn attach<S: AsyncRead + AsyncWrite + Unpin>(
     settings: &Settings,
     start: Lsn,
     options: &StreamOptions<'_>,
+    metrics: &SourceMetrics,
 ) -> Result<ReplicationStream<S>, Fault> {
     let mut retries = settings.slot_max_retries;
     loop {
         match connection.enter_stream(&settings.slot_name, start, options).await {
-            Ok(()) => return Ok(connection.into_stream()),
+            Ok(()) => {
+                metrics.wait_for(None);
+                return Ok(connection.into_stream());
+            }
             Err(fault) if fault.code() == Code::SlotActive && retries > 0 => {
                 tracing::warn!(error = %fault, retries, "the replication slot is in use; waiting");
+                metrics.wait_for(Some(fault));
                 retries -= 1;
                 tokio::time::sleep(settings.slot_retry_delay).await;
             }
@@ -459,8 +467,23 @@ mod tests {
     #[test]
     fn offsets_without_a_position_need_no_slot() {
         check_phase(Phase::Creating, |standing| standing.slot = None, None);
-        let snapshot = Phase::Snapshot { consistent_point: POSITION, owns_slot: true };
+        let snapshot = Phase::Snapshot { consistent_point: POSITION, has_slot: false };
         check_phase(snapshot, |standing| standing.slot = None, None);
+    }
+
+    #[test]
+    fn an_interrupted_snapshot_needs_what_was_deleted_since() {
+        let check = |change: fn(&mut Standing), expect| {
+            let phase = Phase::Snapshot { consistent_point: POSITION, has_slot: true };
+            check_phase(phase, change, expect);
+        };
+        let moved = |standing: &mut Standing| {
+            standing.slot.iter_mut().for_each(|slot| slot.confirmed = Some(Lsn(0x201)));
+        };
+        check(|_| {}, None);
+        check(moved, Some(Code::SlotGap));
+        check(|standing| standing.slot = None, Some(Code::SlotMissing));
+        check(|standing| standing.system.flushed = Lsn(0x1ff), Some(Code::SourceDiverged));
     }
 
     #[test]

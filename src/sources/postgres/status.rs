@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(acknowledged(&record(Phase::Streaming { end }, None)), Some(end));
         assert_eq!(acknowledged(&record(Phase::Streaming { end }, inside)), Some(end));
         assert_eq!(acknowledged(&record(Phase::Creating, None)), None);
-        let snapshot = Phase::Snapshot { consistent_point: end, owns_slot: true };
+        let snapshot = Phase::Snapshot { consistent_point: end, has_slot: true };
         assert_eq!(acknowledged(&record(snapshot, None)), None);
         assert_eq!(acknowledged(&OffsetRecord(b"garbage"[..].into())), None);
     }

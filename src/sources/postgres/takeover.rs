@@ -4,7 +4,8 @@
 //! whether that transaction was published to its end. Its `lsn_commit` does not say so either: seen
 //! are the end of the transaction before, and the last row's own position (3.6.3, after a stop). The
 //! slot still has the transaction, because at most that position was confirmed to it; so it is looked
-//! up there, without being consumed. Knows no Kafka and stores nothing.
+//! up there, without being consumed. Of a slot that was confirmed further nobody can say who did it:
+//! Debezium, or whoever made the slot anew. Knows no Kafka and stores nothing.
 //! **Invariant:** an offset is only made if every change is known to be on one side of it: what
 //! Debezium's leaves open is refused.
 
@@ -13,7 +14,8 @@ use serde_json::Value;
 use super::Settings;
 use super::connection::{Connection, Purpose, literal};
 use super::offset::{Offset, Phase};
-use super::slot::{self, SlotFacts};
+use super::settings::OffsetMismatch;
+use super::slot::{self, SlotFacts, Standing};
 use super::wire::Lsn;
 use crate::error::{Code, Fault};
 
@@ -22,6 +24,12 @@ const FIRST_LOOK: u64 = 16 << 20;
 
 const REMEDY: &str = "Resume Debezium's connector, let it read everything, change one single row of a \
                       captured table in a transaction of its own, and stop it again.";
+
+const GAP_REMEDY: &str = "If the slot is the one that Debezium read to the end: resume Debezium's \
+                          connector, change one single row of a captured table in a transaction of \
+                          its own, and stop it again. If it was made anew or advanced, the changes \
+                          between are lost to the stream: begin without an offset, which reads all \
+                          rows anew, or set offset.mismatch.strategy=trust_slot to give them up.";
 
 /// What Debezium's offset says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,10 +76,10 @@ pub async fn take_over(settings: &Settings, offset: &Value) -> Result<Offset, Fa
         Told::End(end) => end,
         Told::Row { row, transaction } => {
             let found = find(&mut connection, settings, row, transaction).await?;
-            end_of(row, transaction, found, facts)?
+            end_of(row, transaction, found, facts)?.unwrap_or(row)
         }
     };
-    let offset = Offset {
+    let mut offset = Offset {
         system_id: standing.system.system_id,
         timeline: standing.system.timeline,
         slot: settings.slot_name.clone(),
@@ -82,9 +90,33 @@ pub async fn take_over(settings: &Settings, offset: &Value) -> Result<Offset, Fa
         publication_fingerprint: 0,
         publication_stamp: 0,
     };
-    slot::check_gap(&offset, &standing)?;
+    check_gap(settings.offset_mismatch, &mut offset, &standing)?;
     connection.close().await;
     Ok(offset)
+}
+
+/// Sees that the slot has everything behind the offset, or moves that to where the slot is if the
+/// configuration says so.
+fn check_gap(
+    mismatch: OffsetMismatch,
+    offset: &mut Offset,
+    standing: &Standing,
+) -> Result<(), Fault> {
+    let Err(fault) = slot::check_gap(offset, standing) else { return Ok(()) };
+    let confirmed = standing.slot.as_ref().and_then(|slot| slot.confirmed);
+    match (fault.code(), mismatch, confirmed) {
+        (Code::SlotGap, OffsetMismatch::PassOver, Some(confirmed)) => {
+            tracing::warn!(
+                cause = %fault,
+                position = %confirmed,
+                "the changes before the slot's position are given up (offset.mismatch.strategy)"
+            );
+            offset.phase = Phase::Streaming { end: confirmed };
+            Ok(())
+        }
+        (Code::SlotGap, ..) => Err(fault.hint(GAP_REMEDY)),
+        _ => Err(fault),
+    }
 }
 
 fn refused(message: impl Into<String>) -> Fault {
@@ -124,15 +156,16 @@ fn parse(offset: &Value) -> Result<Told, Fault> {
     Ok(Told::Row { row, transaction })
 }
 
-/// Where Debezium's last transaction ends, if it was published to its end.
+/// Where Debezium's last transaction ends, if it was published to its end. `None`: the slot begins
+/// behind its last row.
 fn end_of(
     row: Lsn,
     transaction: u32,
     found: Option<Found>,
     slot: &SlotFacts,
-) -> Result<Lsn, Fault> {
+) -> Result<Option<Lsn>, Fault> {
     match found {
-        Some(Found { same: 1, later: 0, end }) => Ok(end),
+        Some(Found { same: 1, later: 0, end }) => Ok(Some(end)),
         Some(Found { later: 1.., .. }) => Err(refused(format!(
             "Debezium was stopped in the middle of the transaction {transaction}, at {row}"
         ))
@@ -146,10 +179,7 @@ fn end_of(
             "the transaction {transaction} has no row at {row}: the offset belongs to another \
              server, slot or publication"
         ))),
-        // confirmed to its end, so published
-        None if slot.confirmed.is_some_and(|confirmed| confirmed > row) => {
-            Ok(slot.confirmed.unwrap_or_default())
-        }
+        None if slot.confirmed.is_some_and(|confirmed| confirmed > row) => Ok(None),
         None => Err(refused(format!(
             "the slot \"{}\" has no transaction {transaction} in what the publication carries: the \
              offset belongs to another server, slot or publication",
@@ -211,6 +241,7 @@ fn question(settings: &Settings, row: Lsn, transaction: u32, upto: Lsn) -> Strin
 mod tests {
     use serde_json::json;
 
+    use super::super::connection::SystemIdentity;
     use super::*;
 
     #[track_caller]
@@ -259,8 +290,8 @@ mod tests {
             |confirmed| SlotFacts { confirmed: Some(Lsn(confirmed)), ..SlotFacts::default() };
         let end_of = |found, confirmed| end_of(Lsn(100), 7, found, &slot(confirmed));
         let found = |same, later| Some(Found { same, later, end: Lsn(120) });
-        assert_eq!(end_of(found(1, 0), 90), Ok(Lsn(120)));
-        assert_eq!(end_of(None, 130), Ok(Lsn(130)));
+        assert_eq!(end_of(found(1, 0), 90), Ok(Some(Lsn(120))));
+        assert_eq!(end_of(None, 130), Ok(None));
         for (found, says) in [
             (found(1, 1), "in the middle"),
             (found(2, 0), "several rows"),
@@ -271,5 +302,46 @@ mod tests {
             assert_eq!(fault.code(), Code::OffsetImport);
             assert!(fault.message().contains(says), "{fault}");
         }
+    }
+    #[test]
+    fn a_slot_that_begins_behind_the_offset_is_no_slot_of_debeziums() {
+        let confirmed = |confirmed| {
+            let mut offset = Offset {
+                system_id: 7,
+                timeline: 1,
+                slot: "s".to_owned(),
+                nonce: 0,
+                phase: Phase::Streaming { end: Lsn(100) },
+                inside: None,
+                settings_fingerprint: 0,
+                publication_fingerprint: 0,
+                publication_stamp: 0,
+            };
+            let standing = Standing {
+                system: SystemIdentity {
+                    system_id: 7,
+                    timeline: 1,
+                    flushed: Lsn(200),
+                    database: "d".to_owned(),
+                },
+                slot: Some(SlotFacts {
+                    plugin: Some(slot::PLUGIN.to_owned()),
+                    database: Some("d".to_owned()),
+                    restart: Some(Lsn(90)),
+                    confirmed: Some(Lsn(confirmed)),
+                    ..SlotFacts::default()
+                }),
+                history: Vec::new(),
+            };
+            move |mismatch| {
+                check_gap(mismatch, &mut offset, &standing)
+                    .map(|()| offset.phase)
+                    .map_err(|fault| (fault.code(), fault.to_string().contains("made anew")))
+            }
+        };
+        let begins = |end| Ok(Phase::Streaming { end: Lsn(end) });
+        assert_eq!(confirmed(100)(OffsetMismatch::Stop), begins(100));
+        assert_eq!(confirmed(130)(OffsetMismatch::Stop), Err((Code::SlotGap, true)));
+        assert_eq!(confirmed(130)(OffsetMismatch::PassOver), begins(130));
     }
 }

@@ -282,18 +282,28 @@ async fn a_slot_that_is_in_use_is_waited_for() {
     let mut settings = super::source_settings(&database.settings, slot, "p");
     settings.slot_max_retries = 1;
     settings.slot_retry_delay = Duration::from_millis(1);
-    let fault = tidegate::sources::postgres::slot::attach(open().await, &settings, start, &options)
-        .await
-        .expect_err("in use");
+    let metrics = tidegate::observe::SourceMetrics::default();
+    let told = metrics.waiting();
+    let fault = tidegate::sources::postgres::slot::attach(
+        open().await,
+        &settings,
+        start,
+        &options,
+        &metrics,
+    )
+    .await
+    .expect_err("in use");
     assert_eq!(fault.code(), Code::SlotActive);
+    assert_eq!(told.borrow().as_ref().map(|fault| fault.code()), Some(Code::SlotActive));
     settings.slot_max_retries = 1_000;
     settings.slot_retry_delay = Duration::from_millis(10);
     let waiting = open().await;
     let (outcome, ()) = tokio::join!(
-        tidegate::sources::postgres::slot::attach(waiting, &settings, start, &options),
+        tidegate::sources::postgres::slot::attach(waiting, &settings, start, &options, &metrics),
         super::leave(stream),
     );
     super::leave(outcome.expect("attached")).await;
+    assert_eq!(*told.borrow(), None, "nothing is waited for any more");
     database.remove().await;
 }
 

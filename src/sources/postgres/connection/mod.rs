@@ -9,6 +9,7 @@
 //! copy       COPY … TO STDOUT                → snapshots
 //! commands   the replication commands        → slots
 //! stream     CopyBoth                        → the driver
+//! cancel     ends a command from beside it   → slots
 //! ```
 //!
 //! One implementation serves the replication stream, the control queries and the snapshot reads,
@@ -17,6 +18,7 @@
 //! above the socket is generic over the byte stream, so that tests drive it from memory.
 
 mod auth;
+mod cancel;
 mod certificate;
 mod channel;
 mod commands;
@@ -46,6 +48,7 @@ use super::session::{self, ServerVersion};
 use super::{ConnectionSettings, SslMode};
 use crate::error::{Code, Fault};
 
+pub use cancel::Canceller;
 pub use commands::{CreatedSlot, SystemIdentity, TimelineSwitch};
 pub use copy::CopyOut;
 pub use query::{Row, identifier, literal};
@@ -72,8 +75,8 @@ pub struct Connection<S = Socket> {
     incoming: Incoming<ReadHalf<S>>,
     outgoing: Outgoing<WriteHalf<S>>,
     endpoint: Arc<str>,
-    /// The backend that the server says serves this connection.
-    pid: i32,
+    /// The backend that the server says serves this connection, and how its command is ended.
+    canceller: Canceller,
     version: ServerVersion,
     /// `false` while an answer is still to be read.
     idle: bool,
@@ -84,6 +87,7 @@ pub struct Connection<S = Socket> {
 #[derive(Default)]
 struct Greeting {
     pid: i32,
+    secret: i32,
     version: ServerVersion,
 }
 
@@ -179,13 +183,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         auth::authenticate(&mut incoming, &mut outgoing, credentials, binding).await?;
         let greeting = greet(&mut incoming).await?;
         incoming.set_limit(MESSAGE_LIMIT);
-        let Greeting { pid, version } = greeting;
-        Ok(Self { incoming, outgoing, endpoint, pid, version, idle: true, query_limit: None })
+        let Greeting { pid, secret, version } = greeting;
+        let canceller = Canceller::new(pid, secret);
+        Ok(Self { incoming, outgoing, endpoint, canceller, version, idle: true, query_limit: None })
     }
 
     /// The backend that the server says serves this connection.
     pub fn pid(&self) -> i32 {
-        self.pid
+        self.canceller.pid()
     }
 
     /// The server's version.
@@ -212,7 +217,10 @@ async fn greet<R: AsyncRead + Unpin>(incoming: &mut Incoming<R>) -> Result<Greet
         let mut body = Body(frame.body);
         match frame.tag {
             b'Z' => return Ok(greeting),
-            b'K' => greeting.pid = body.i32().ok_or_else(|| malformed(b'K'))?,
+            b'K' => {
+                greeting.pid = body.i32().ok_or_else(|| malformed(b'K'))?;
+                greeting.secret = body.i32().unwrap_or_default();
+            }
             b'S' => {
                 let (Some(name), Some(value)) = (body.text(), body.text()) else {
                     return Err(malformed(b'S'));

@@ -133,6 +133,8 @@ pub(super) struct Incremental {
     backoff: Duration,
     /// The first table was not there under its name when the server's log ended here.
     gone: Option<Lsn>,
+    /// A table that the role may not read.
+    denied: Option<String>,
     /// When the reading of the first table began in this run, and how many rows were read by then.
     pace: Option<(Instant, u64)>,
 }
@@ -206,6 +208,7 @@ impl Incremental {
             rest: Some(Instant::now()),
             backoff: BACKOFF.0,
             gone: None,
+            denied: None,
             pace: None,
         };
         this.show_all();
@@ -307,6 +310,7 @@ impl Incremental {
         if !self.is_wanted() {
             self.placement = None;
             self.lose();
+            self.allow(|_| true);
         }
         self.collect_lost(publishing).await?;
         if self.flight.is_some() || !self.is_wanted() {
@@ -445,6 +449,7 @@ impl Incremental {
             Ok(Some((step, wanted))) => {
                 self.backoff = BACKOFF.0;
                 self.note_waiting(None);
+                self.allow(|denied| *denied == table.qualified_name());
                 let facts = Arc::clone(&wanted.facts);
                 let reading = tokio::spawn(async move {
                     let outcome = reader.read(&wanted).await;
@@ -600,6 +605,13 @@ impl Incremental {
         }
     }
 
+    /// A table that could not be read can be, or is not to be any more.
+    fn allow(&mut self, is_it: impl FnOnce(&String) -> bool) {
+        if self.denied.take_if(|denied| is_it(denied)).is_some() {
+            self.tools.metrics.wait_for(None);
+        }
+    }
+
     /// A table is not there under its name. Whether the stream may still tell that it has another
     /// one by now: it has not shown yet what the server had done when the table was missed first.
     async fn may_come(&mut self, position: Lsn) -> bool {
@@ -626,14 +638,24 @@ impl Incremental {
             self.rest_for(UNTIL_FREE);
             return Ok(());
         }
-        if fault.fate() == Fate::Retry {
+        let is_needed = self.work.tables.first().is_some_and(|table| table.aim.is_needed());
+        // a privilege that is granted is seen by the next attempt, and without the rows the topic is
+        // wrong; a restart would not read them either if the table was given up
+        let may_be_granted = fault.code() == Code::ReplicationPermission && !is_needed;
+        if fault.fate() == Fate::Retry || may_be_granted {
             tracing::warn!(error = %fault, wait_ms = self.backoff.as_millis(), "a chunk cannot be read");
             self.rest_for(self.backoff);
             self.backoff = (self.backoff * 2).min(BACKOFF.1);
+            if may_be_granted {
+                // others need not wait for that
+                self.denied = self.work.tables.first().map(TableWork::qualified_name);
+                self.tools.metrics.wait_for(Some(fault));
+                self.work.put_last();
+                (self.pace, self.definition) = (None, None);
+            }
             return Ok(());
         }
         let is_gone = fault.code() == Code::TableMissing;
-        let is_needed = self.work.tables.first().is_some_and(|table| table.aim.is_needed());
         if is_needed && !is_gone {
             return Err(fault);
         }

@@ -9,9 +9,12 @@
 //! the lock of any SELECT. Decides nothing about the stream. **Invariants:** nothing is written;
 //! a table that somebody alters is not waited for; rows are the text that the stream would send.
 
+mod key_order;
+
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::key_order::{KeyOrder, list};
 use super::placement::Window;
 use super::work::{At, Cursor, TableWork};
 use crate::change::Cell;
@@ -145,13 +148,21 @@ pub(super) struct Reader {
     connection: Option<Connection>,
     /// A transaction was begun on it.
     is_open: bool,
+    /// How the table's key is ordered.
+    order: KeyOrder,
     rows: RowBuffer,
 }
 
 impl Reader {
     /// Connects when it is first used.
     pub(super) fn new(settings: Arc<Settings>) -> Self {
-        Self { settings, connection: None, is_open: false, rows: RowBuffer::default() }
+        Self {
+            settings,
+            connection: None,
+            is_open: false,
+            order: KeyOrder::None,
+            rows: RowBuffer::default(),
+        }
     }
 
     /// Whether there is a connection, as far as is known.
@@ -197,11 +208,9 @@ impl Reader {
             Code::ProtocolUnexpected.fault(format!("the server describes a snapshot as \"{text}\""))
         })?;
         let fence = fence(sight.parse_as(1)?, sight.parse_as(2)?);
-        Ok(Sight {
-            window: Window { seen, fence },
-            oid: table.parse_as(0)?,
-            stamp: table.text(1)?.to_owned(),
-        })
+        let (oid, stamp) = (table.parse_as(0)?, table.text(1)?.to_owned());
+        self.order = KeyOrder::read(table.optional(2)?)?;
+        Ok(Sight { window: Window { seen, fence }, oid, stamp })
     }
 
     async fn connect(&mut self) -> Result<&mut Connection, Fault> {
@@ -308,7 +317,7 @@ impl Reader {
     async fn range(&mut self, wanted: &Wanted) -> Result<Option<Range>, Fault> {
         let Wanted { facts, work, rows, .. } = wanted;
         let cursor = work.cursor.as_ref().filter(|cursor| cursor.oid == facts.oid);
-        match key(facts) {
+        match key(facts).filter(|columns| self.order.is_of(columns)) {
             Some(columns) => {
                 let known = cursor.and_then(|cursor| match &cursor.at {
                     At::Key { columns: own, after, last } if own == columns => {
@@ -335,6 +344,7 @@ impl Reader {
         known: Option<(Option<Vec<String>>, Vec<String>)>,
         rows: u64,
     ) -> Result<Option<Range>, Fault> {
+        let order = std::mem::take(&mut self.order);
         let connection = self.connect().await?;
         let from = relation(facts);
         let texts = |row: &Row| -> Result<Vec<String>, Fault> {
@@ -343,19 +353,19 @@ impl Reader {
         let (after, last) = match known {
             Some(known) => known,
             None => {
-                let sql = last_key_statement(&from, columns);
+                let sql = order.last_statement(&from, columns);
                 let found = connection.query("looking for a table's last key", &sql).await?;
                 let Some(row) = found.first() else { return Ok(None) };
                 (None, texts(row)?)
             }
         };
-        let rest = key_condition(columns, after.as_deref(), &last);
-        let sql = boundary_statement(&from, columns, &rest, rows);
+        let rest = order.condition(columns, after.as_deref(), &last);
+        let sql = order.boundary_statement(&from, columns, &rest, rows);
         let found = connection.query("looking for a chunk's last key", &sql).await?;
         let Some(row) = found.first() else { return Ok(None) };
         let upto = texts(row)?;
         let scanned: u64 = row.parse_as(columns.len())?;
-        let within = Some(key_condition(columns, after.as_deref(), &upto));
+        let within = Some(order.condition(columns, after.as_deref(), &upto));
         let then = (scanned >= rows && upto != last).then(|| Cursor {
             oid: facts.oid,
             at: At::Key { columns: columns.to_vec(), after: Some(upto), last },
@@ -443,8 +453,7 @@ fn next_blocks(
     None
 }
 
-/// The columns by which a table is read in order; `None`: there are none by which its rows can be
-/// told.
+/// The columns by which a table's rows can be told; `None`: there are none.
 pub(super) fn key(facts: &TableFacts) -> Option<&[String]> {
     let key = facts.primary_key.as_ref().or(facts.identity_index.as_ref())?;
     Some(key.columns.as_slice()).filter(|columns| !columns.is_empty())
@@ -473,8 +482,9 @@ fn look_statement(work: &TableWork) -> String {
           FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped), \
          (SELECT string_agg(concat_ws(',', i.indexrelid, i.indkey, i.indisprimary, i.indisreplident), \
              ';' ORDER BY i.indexrelid) \
-          FROM pg_index i WHERE i.indrelid = c.oid AND (i.indisprimary OR i.indisreplident))) \
-         FROM pg_class c WHERE c.oid = {}::regclass",
+          FROM pg_index i WHERE i.indrelid = c.oid AND (i.indisprimary OR i.indisreplident))), \
+         {} FROM pg_class c WHERE c.oid = {}::regclass",
+        key_order::QUERY,
         literal(&table)
     )
 }
@@ -498,35 +508,6 @@ fn leaves(facts: &TableFacts, first: u32) -> String {
 fn relation(facts: &TableFacts) -> String {
     let only = if facts.is_partitioned { "" } else { "ONLY " };
     format!("{only}{}.{}", identifier(&facts.namespace), identifier(&facts.name))
-}
-
-fn list<'a>(parts: impl IntoIterator<Item = &'a String>, write: impl Fn(&str) -> String) -> String {
-    parts.into_iter().map(|part| write(part)).collect::<Vec<_>>().join(", ")
-}
-
-/// Rows behind a key, up to another one.
-fn key_condition(columns: &[String], after: Option<&[String]>, upto: &[String]) -> String {
-    let names = list(columns, identifier);
-    let upto = format!("({names}) <= ({})", list(upto, literal));
-    match after {
-        None => upto,
-        Some(after) => format!("({names}) > ({}) AND {upto}", list(after, literal)),
-    }
-}
-
-fn last_key_statement(from: &str, columns: &[String]) -> String {
-    let names = list(columns, identifier);
-    let order = list(columns, |name| format!("{} DESC", identifier(name)));
-    format!("SELECT {names} FROM {from} ORDER BY {order} LIMIT 1")
-}
-
-fn boundary_statement(from: &str, columns: &[String], rest: &str, rows: u64) -> String {
-    let names = list(columns, identifier);
-    let order = list(columns, |name| format!("{} DESC", identifier(name)));
-    format!(
-        "SELECT {names}, count(*) OVER () FROM (SELECT {names} FROM {from} WHERE {rest} \
-         ORDER BY {names} LIMIT {rows}) c ORDER BY {order} LIMIT 1"
-    )
 }
 
 fn copy_statement(wanted: &Wanted, range: &Range) -> String {

@@ -335,6 +335,13 @@ impl Work {
         *old = table;
     }
 
+    /// The first table is read after the others.
+    pub(super) fn put_last(&mut self) {
+        if !self.tables.is_empty() {
+            self.tables.rotate_left(1);
+        }
+    }
+
     /// A table has another name.
     pub(super) fn rename(&mut self, from: (&str, &str), to: (String, String)) -> bool {
         let is_it = |one: &&mut TableWork| (one.namespace.as_str(), one.name.as_str()) == from;

@@ -42,7 +42,7 @@ pub(super) struct SnapshotTask<'a, S> {
     pub(super) template: &'a Offset,
     /// Stored generated columns are published.
     pub(super) generated: bool,
-    /// Where the slot of an interrupted snapshot of ours begins.
+    /// Where a snapshot of ours began that was interrupted: the slot has everything since.
     pub(super) began_at: Option<Lsn>,
     pub(super) stop: watch::Receiver<bool>,
     pub(super) metrics: &'a SourceMetrics,
@@ -62,8 +62,7 @@ pub(super) async fn run<S: Services>(
     if mode.reads_rows() && !task.wait().await {
         return Ok(None);
     }
-    let owns_slot =
-        (premade.is_none() || task.began_at.is_some()) && mode != SnapshotMode::InitialOnly;
+    let has_slot = mode != SnapshotMode::InitialOnly;
     let created = match (&premade, mode) {
         (Some(slot), SnapshotMode::NoData) => {
             slot::check_kind(slot, &task.database())?;
@@ -85,15 +84,16 @@ pub(super) async fn run<S: Services>(
             );
             task.create_slot(connection, false).await?
         }
-        (None, _) => task.create_slot(connection, owns_slot).await?,
+        (None, _) => task.create_slot(connection, has_slot).await?,
     };
+    let Some(created) = created else { return Ok(None) };
     let consistent_point = created.consistent_point;
     if mode == SnapshotMode::NoData {
         return task.stream_from(consistent_point).await;
     }
     let begin = task.began_at.unwrap_or(consistent_point);
-    task.store(Phase::Snapshot { consistent_point: begin, owns_slot }).await?;
-    let outcome = task.read_tables(&created, owns_slot).await;
+    task.store(Phase::Snapshot { consistent_point: begin, has_slot }).await?;
+    let outcome = task.read_tables(&created, has_slot).await;
     task.metrics.snapshot.end(matches!(outcome, Ok(true)), clock_micros());
     if !outcome? {
         return Ok(None);
@@ -144,27 +144,41 @@ impl<S: Services> SnapshotTask<'_, S> {
     }
 
     /// `permanent`: the slot that will be streamed from. Otherwise one that lives as long as the
-    /// connection.
+    /// connection. `None`: told to stop.
     async fn create_slot(
         &mut self,
         connection: &mut Connection,
         permanent: bool,
-    ) -> Result<CreatedSlot, Fault> {
+    ) -> Result<Option<CreatedSlot>, Fault> {
         if permanent {
             self.store(Phase::Creating).await?;
-            let temporary = self.settings.trial.is_some();
-            let name = &self.settings.slot_name;
-            if self.settings.slot_use.fails_over && !temporary {
-                return connection.create_failover_slot(name).await;
-            }
-            return connection.create_slot(name, temporary).await;
         }
-        let name = format!("tidegate_snapshot_{:016x}", self.template.nonce);
-        connection.create_slot(&name, true).await
+        let Self { settings, template, stop, .. } = self;
+        let canceller = connection.canceller();
+        let temporary = !permanent || settings.trial.is_some();
+        let creating = async {
+            let name = &settings.slot_name;
+            if !permanent {
+                let name = format!("tidegate_snapshot_{:016x}", template.nonce);
+                connection.create_slot(&name, true).await
+            } else if settings.slot_use.fails_over && !temporary {
+                connection.create_failover_slot(name).await
+            } else {
+                connection.create_slot(name, temporary).await
+            }
+        };
+        tokio::pin!(creating);
+        tokio::select! {
+            created = &mut creating => return created.map(Some),
+            () = told_to_stop(stop) => {}
+        }
+        // The server waits for every transaction that is open, and would go on with that without us.
+        canceller.cancel(&settings.connection).await?;
+        Ok(creating.await.ok())
     }
 
     /// Reads all captured tables; false: told to stop.
-    async fn read_tables(&mut self, created: &CreatedSlot, owns_slot: bool) -> Result<bool, Fault> {
+    async fn read_tables(&mut self, created: &CreatedSlot, has_slot: bool) -> Result<bool, Fault> {
         let settings = Arc::clone(self.settings);
         let exported = created.snapshot.as_deref();
         let mut session = SnapshotSession::begin(&settings.connection, exported).await?;
@@ -174,7 +188,7 @@ impl<S: Services> SnapshotTask<'_, S> {
         let generated = self.generated;
         let position = created.consistent_point;
         let begin = self.began_at.unwrap_or(position);
-        let record = self.record(Phase::Snapshot { consistent_point: begin, owns_slot });
+        let record = self.record(Phase::Snapshot { consistent_point: begin, has_slot });
         let offset = Offset { phase: Phase::Creating, ..self.template.clone() };
         let mut publishing = Publishing::resume(self.stage, self.tables, offset, position);
         publishing.fields.begin_snapshot(position, None);

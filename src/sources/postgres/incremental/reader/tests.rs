@@ -22,19 +22,6 @@ fn texts(list: &[&str]) -> Vec<String> {
     list.iter().map(|text| (*text).to_owned()).collect()
 }
 
-#[test]
-fn keys_of_several_columns_are_compared_as_rows() {
-    let key = texts(&["a", "b c"]);
-    assert_eq!(
-        key_condition(&key, None, &texts(&["1", "x'y"])),
-        r#"("a", "b c") <= ('1', 'x''y')"#
-    );
-    assert_eq!(
-        key_condition(&key, Some(&texts(&["1", "x"])), &texts(&["9", "z"])),
-        r#"("a", "b c") > ('1', 'x') AND ("a", "b c") <= ('9', 'z')"#
-    );
-}
-
 fn copied(choice: Choice) -> String {
     let wanted = Wanted {
         facts: Arc::new(facts()),
