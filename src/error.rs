@@ -123,7 +123,7 @@ codes! {
         "Exclude the table, or make it an ordinary logged table.";
     SourceReplicaIdentity "SOURCE-REPLICA-IDENTITY" Halt
         "A captured table has no identity by which updates and deletes could be told; publishing it would make the application's own statements fail."
-        "Add a primary key, or ALTER TABLE … REPLICA IDENTITY FULL, or exclude the table.";
+        "Add a primary key that is not deferrable, or ALTER TABLE … REPLICA IDENTITY FULL, or exclude the table.";
     PublicationMissing "PUBLICATION-MISSING" Halt
         "The publication does not exist, and may not be created."
         "Create it (the message gives the SQL), or set publication.autocreate.mode=filtered.";
@@ -184,7 +184,7 @@ codes! {
         "ALTER TABLE … REPLICA IDENTITY FULL, or allow the marker.";
     ImageInconsistent "IMAGE-INCONSISTENT" Halt
         "A row image contradicts the relation's replica identity (a partition whose identity differs from its root's)."
-        "Give every partition the identity of the root: ALTER TABLE <leaf> REPLICA IDENTITY FULL.";
+        "Give every partition the identity of its root; the message has the command, and how to pass what is in the log already.";
     FilterUnsupported "FILTER-UNSUPPORTED-PREDICATE" Halt
         "A row filter holds something that cannot be evaluated exactly as the source database does."
         "Write the predicate with comparisons of columns and constants; docs/filters.md has what is understood.";

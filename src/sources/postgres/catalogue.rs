@@ -168,13 +168,19 @@ impl TableFacts {
         }
     }
 
+    /// The primary key, if it tells rows apart at every moment. By one that is checked at the end of
+    /// a statement or transaction, rows that exchange their keys are one for a while.
+    pub fn row_key(&self) -> Option<&KeyFacts> {
+        self.primary_key.as_ref().filter(|key| key.is_immediate)
+    }
+
     /// The columns that old rows are told by; `None`: all of them. Empty: there is no identity.
     /// What the server does in `RelationGetIdentityKeyBitmap` (relcache.c).
     pub fn identity_columns(&self) -> Option<&[String]> {
         let key = match self.replica_identity {
             ReplicaIdentity::Full => return None,
             ReplicaIdentity::Nothing => None,
-            ReplicaIdentity::Default => self.primary_key.as_ref().filter(|key| key.is_immediate),
+            ReplicaIdentity::Default => self.row_key(),
             ReplicaIdentity::Index => self.identity_index.as_ref(),
         };
         Some(key.map_or(&[], |key| key.columns.as_slice()))

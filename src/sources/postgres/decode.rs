@@ -20,7 +20,7 @@ use super::relations::{InstalledTable, RelationDescriptor, RelationState, Relati
 use super::unsent;
 use super::wire::{
     Begin, Commit, Context, DecodeError, Frame, LogicalMessage, Lsn, Message, OldTuple, Relation,
-    RelationId, Truncate, Tuple, TupleValue, TypeName, Xid,
+    RelationId, ReplicaIdentity, Truncate, Tuple, TupleValue, TypeName, Xid,
 };
 use crate::change::{Cell, ChangeKind, RowImage};
 use crate::error::{Code, Fault};
@@ -557,9 +557,27 @@ impl Described {
                     leaf.qualified_name(),
                     root.replica_identity.as_str(),
                 ))
+                .hint(ways_out(root, leaf))
                 .at_column(column)),
         }
     }
+}
+
+/// What to do about a partition whose identity is not its root's. The log is read with the identity
+/// that the partition had then.
+fn ways_out(root: &RelationDescriptor, leaf: &RelationDescriptor) -> String {
+    let identity = match root.replica_identity {
+        ReplicaIdentity::Full | ReplicaIdentity::Nothing => "FULL",
+        ReplicaIdentity::Default => "DEFAULT",
+        ReplicaIdentity::Index => "USING INDEX its index of the same columns as the root's",
+    };
+    let (leaf, root) = (leaf.qualified_name(), root.qualified_name());
+    format!(
+        "Give the partition its root's identity: ALTER TABLE {leaf} REPLICA IDENTITY {identity}. \
+         That helps what is written from then on. To pass what is in the log, exclude {root} \
+         (table.exclude.list) until the task has read it, then include it again: it is read anew \
+         beside the stream, and rows that were deleted meanwhile stay in the topic."
+    )
 }
 
 #[cfg(test)]

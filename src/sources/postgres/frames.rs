@@ -27,6 +27,7 @@ pub(super) async fn frame_in<S: Services>(
     let (descriptor, sequence) = match decoder.frame(frame)? {
         Output::Relation { descriptor, sequence } => (descriptor, sequence),
         Output::RelationRepeated { relation, sequence } => {
+            publishing.described(relation);
             return recheck(decoder, publishing, relation, sequence).await;
         }
         Output::Message(message) if message.transactional && message.prefix == ddl::PREFIX => {
@@ -52,6 +53,7 @@ pub(super) async fn frame_in<S: Services>(
             return outcome.map_err(|fault| fault.at_position(decoder.position()));
         }
     };
+    publishing.described(descriptor.oid);
     let place = publishing.place(sequence);
     let wire_types =
         |oid| decoder.type_name(oid).map(|(namespace, name)| WireType { namespace, name });

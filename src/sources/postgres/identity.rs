@@ -47,12 +47,26 @@ pub fn check_identity(
         };
     };
     if columns.is_empty() {
-        return refuse(no_identity(table), ways_out(&name));
+        return refuse(no_identity(table), ways_out(table));
     }
     let computed = columns
         .iter()
         .find(|name| table.column(name).is_some_and(|column| column.generated != Generated::No));
+    let may_be_null = |name: &&String| table.column(name).is_some_and(|column| !column.not_null);
     match computed {
+        // The server asks for a NOT NULL only, from 18 on also for one that is not valid.
+        None => columns.iter().find(may_be_null).map_or(Ok(()), |column| {
+            refuse(
+                format!(
+                    "the identity of \"{name}\" contains the column \"{column}\", in which rows may \
+                     have NULL: they could not be told apart"
+                ),
+                format!(
+                    "ALTER TABLE {name} VALIDATE CONSTRAINT its NOT NULL constraint, or REPLICA \
+                     IDENTITY USING INDEX an index of other columns, or FULL, or exclude the table."
+                ),
+            )
+        }),
         Some(column) => refuse(
             format!(
                 "the identity of \"{name}\" contains the generated column \"{column}\", which is \
@@ -63,7 +77,6 @@ pub fn check_identity(
                  FULL where the server allows it, or exclude the table."
             ),
         ),
-        None => Ok(()),
     }
 }
 
@@ -81,10 +94,25 @@ fn no_identity(table: &TableFacts) -> String {
     }
 }
 
-fn ways_out(name: &str) -> String {
+fn ways_out(table: &TableFacts) -> String {
+    let name = table.qualified_name();
+    let of_full = match table.row_key() {
+        Some(_) => "",
+        None => " (its records have no key then)",
+    };
+    let add = match &table.primary_key {
+        Some(key) if !key.is_immediate => "Make the primary key one that is not deferrable",
+        Some(_) => {
+            return format!(
+                "ALTER TABLE {name} REPLICA IDENTITY DEFAULT, or FULL, or exclude the table \
+             (table.exclude.list)."
+            );
+        }
+        None => "Add a primary key that is not deferrable",
+    };
     format!(
-        "Add a primary key that is not deferrable, or ALTER TABLE {name} REPLICA IDENTITY FULL, or \
-         exclude the table (table.exclude.list)."
+        "{add}, or ALTER TABLE {name} REPLICA IDENTITY FULL{of_full}, or exclude the table \
+         (table.exclude.list)."
     )
 }
 
@@ -140,7 +168,7 @@ mod tests {
             name: (*name).to_owned(),
             type_oid: 23,
             typmod: -1,
-            not_null: false,
+            not_null: true,
             dimensions: 0,
             generated: *generated,
             default: None,
@@ -193,6 +221,8 @@ mod tests {
         let mut by_index = table(Index, None);
         by_index.identity_index = Some(KeyFacts { columns: vec!["b".into()], is_immediate: true });
         check(&by_index, 15, false, None);
+        by_index.columns[1].not_null = false;
+        check(&by_index, 18, false, Some("may have NULL"));
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! `message.key.columns`: other columns than the table's own key as record keys.
 //!
-//! Read once from the configuration, asked once per table version. **Invariant:** the first rule
+//! Read once from the configuration, asked once per table version. **Invariants:** the first rule
 //! that names a table holds; a column that a rule names and the table does not have is a fault,
-//! never a shorter key.
+//! never a shorter key; a deferrable primary key is a fault as well.
 
 use regex::Regex;
 
+use super::catalogue::TableFacts;
 use crate::change::TableVersion;
 use crate::config::parse_patterns;
 use crate::error::{Code, Fault};
@@ -36,19 +37,39 @@ impl KeyRules {
         self.rule(version)?.columns.iter().map(|name| place(version, name)).collect()
     }
 
-    /// Sees that the table has the columns that a rule names.
+    /// Sees that the table has the columns that a rule names, and that they are no key of which two
+    /// rows may have the same for a while: told as deletes and creates in the order in which they
+    /// were changed, rows that exchange their keys would lose one.
     ///
     /// # Errors
-    /// [`Code::ColumnRuleUnfit`] names the column that is missing.
-    pub(super) fn check(&self, version: &TableVersion) -> Result<(), Fault> {
-        let columns = self.rule(version).map_or(&[][..], |rule| &rule.columns);
-        match columns.iter().find(|name| place(version, name).is_none()) {
-            Some(missing) => Err(Code::ColumnRuleUnfit
-                .fault(format!(
-                    "message.key.columns names the column '{missing}', which is not there"
+    /// [`Code::ColumnRuleUnfit`] names the column that is missing, or the deferrable key.
+    pub(super) fn check(
+        &self,
+        version: &TableVersion,
+        facts: Option<&TableFacts>,
+    ) -> Result<(), Fault> {
+        let Some(KeyRule { columns, .. }) = self.rule(version) else { return Ok(()) };
+        let unfit = |why: String| Code::ColumnRuleUnfit.fault(why);
+        if let Some(missing) = columns.iter().find(|name| place(version, name).is_none()) {
+            let why =
+                format!("message.key.columns names the column '{missing}', which is not there");
+            return Err(unfit(why).at_table(version.table.to_string()));
+        }
+        let primary = facts.and_then(|facts| facts.primary_key.as_ref());
+        match primary.filter(|key| !key.is_immediate) {
+            Some(key) if key.columns.iter().all(|name| columns.contains(name)) => {
+                let key = key.columns.join(", ");
+                Err(unfit(format!(
+                    "message.key.columns names the primary key ({key}), which is deferrable: rows \
+                     that exchange their keys in one statement would be lost for readers by key"
                 ))
-                .at_table(version.table.to_string())),
-            None => Ok(()),
+                .hint(
+                    "Make the key one that is not deferrable, or name the columns of another one; \
+                     without message.key.columns the records have no key.",
+                )
+                .at_table(version.table.to_string()))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -85,6 +106,25 @@ fn place(version: &TableVersion, name: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_deferrable_primary_key_is_no_record_key() {
+        use crate::sources::postgres::table_version::tests as tables;
+        let mut facts = tables::facts();
+        let version = tables::whole(&facts);
+        let told = |rule: &str, facts: &TableFacts| {
+            let checked = KeyRules::parse(rule).unwrap().check(&version, Some(facts));
+            checked.err().map(|fault| fault.to_string())
+        };
+        assert_eq!(told("public.t:a,b", &facts), None);
+        facts.primary_key.iter_mut().for_each(|key| key.is_immediate = false);
+        for rule in ["public.t:a,b", "public.t:c,b,a"] {
+            let fault = told(rule, &facts).unwrap();
+            assert!(fault.contains("(b, a), which is deferrable"), "{fault}");
+        }
+        assert_eq!(told("public.t:a,c", &facts), None, "rows share such a key anyway");
+        assert_eq!(told("public.u:a,b", &facts), None);
+    }
 
     #[track_caller]
     fn check(text: &str, expect: Result<&[(&str, &[&str])], &str>) {

@@ -397,8 +397,8 @@ impl<'a, S: Services> Publishing<'a, S> {
         }
         // What is published already is remembered too: what follows must be completed as it was.
         let mut siblings = self.siblings.take().unwrap_or_default();
-        let completed = match self.tables.sibling_identity(change.index) {
-            Some(identity) => siblings.pass(&change, identity),
+        let completed = match self.tables.sibling_rule(change.index) {
+            Some(rule) => siblings.pass(&change, rule),
             None => None,
         };
         let row = completed.unwrap_or(change.row);
@@ -607,6 +607,13 @@ impl<'a, S: Services> Publishing<'a, S> {
             self.stage.spill(before, inside).await?;
         }
         Ok(())
+    }
+
+    /// A table is described, anew or as before.
+    pub(super) fn described(&mut self, relation: RelationId) {
+        if let Some(siblings) = &mut self.siblings {
+            siblings.forget_table(relation);
+        }
     }
 
     fn forget_siblings(&mut self) {

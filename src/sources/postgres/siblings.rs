@@ -4,15 +4,22 @@
 //! transaction leaves them out as unchanged. What was sent a moment ago completes such an image
 //! exactly: the server sends what was committed, in order. Between decoder and stage; knows no
 //! types. **Invariants:** a value is filled in only if the same transaction sent it for the same row
-//! of the same description, and nothing sent since has replaced it; a transaction that would need
-//! more than [`LIMIT`] remembers nothing from there on, so that what is filled in depends on the
-//! transaction alone and is the same when it is read again.
+//! of the same description, and nothing since has replaced it, sent or not; a transaction that would
+//! need more than [`LIMIT`] remembers nothing from there on.
+//!
+//! What replaces values without sending them is a change of the table: a rewrite, a partition that
+//! is exchanged or emptied, rows that were written while they were not published. Behind each of
+//! those the server describes the table anew before its next row (of a partition under its root's
+//! name, the root; seen on 14 and 18), so a description, also one that repeats the last, voids what
+//! was remembered of the table. It describes tables for its own reasons, too: then a value that is
+//! known stays marked.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::ops::Range;
 
 use super::decode::RowChange;
+use super::wire::RelationId;
 use crate::change::{Cell, ChangeKind, RowImage};
 
 /// Bytes that are remembered of a transaction.
@@ -25,6 +32,15 @@ const BYTES_A_CHARACTER: usize = 8;
 /// What a column takes besides.
 const BYTES_A_COLUMN: usize = 32;
 
+/// How a table version's rows are remembered.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SiblingRule {
+    /// The columns by which the source tells rows apart.
+    pub(super) identity: Vec<usize>,
+    /// Columns that are never filled in.
+    pub(super) unfit: Vec<usize>,
+}
+
 /// The rows of the open transaction that may have values out of line.
 #[derive(Debug, Default)]
 pub(super) struct Siblings {
@@ -32,6 +48,8 @@ pub(super) struct Siblings {
     heads: HashMap<u64, usize>,
     hasher: RandomState,
     rows: Vec<Row>,
+    /// By table, the first row that is not void.
+    floors: HashMap<RelationId, usize>,
     values: Vec<Value>,
     /// What rows are told by, and values.
     bytes: Vec<u8>,
@@ -63,6 +81,13 @@ struct Scratch {
 }
 
 impl Siblings {
+    /// A table is described: what is not sent may be other than it was.
+    pub(super) fn forget_table(&mut self, relation: RelationId) {
+        if !self.rows.is_empty() {
+            self.floors.insert(relation, self.rows.len());
+        }
+    }
+
     /// The transaction is over, or rows went without being named.
     pub(super) fn clear(&mut self) {
         if self.rows.is_empty() && !self.is_full {
@@ -70,32 +95,37 @@ impl Siblings {
         }
         self.heads.clear();
         self.rows.clear();
+        self.floors.clear();
         self.values.clear();
         self.bytes.clear();
         self.is_full = false;
     }
 
     /// Completes a row's image as far as the transaction has carried what it leaves out, and
-    /// remembers it. `identity`: the columns by which the source tells rows apart. `None`: the
-    /// image stays as it is.
+    /// remembers it. `None`: the image stays as it is.
     pub(super) fn pass<'s>(
         &'s mut self,
         change: &RowChange<'s>,
-        identity: &[usize],
+        rule: &SiblingRule,
     ) -> Option<RowImage<'s>> {
         if self.is_full {
             return None;
         }
-        let known = self.find(change, identity);
+        let known = self.find(change, &rule.identity);
         let Some(after) = change.row.after else {
             self.forget(known);
             return None;
         };
         let earlier = known.and_then(|row| self.rows.get(row)).map(|row| row.values.clone());
         let is_completed = known.is_some_and(|row| self.complete(row, &change.row, after));
+        if change.row.before.is_some() || change.kind == ChangeKind::Create {
+            // whatever had the name that the row has now is gone
+            let gone = self.named(change, &rule.identity, after);
+            self.forget(gone);
+        }
         if known.is_some() || may_be_out_of_line(after) {
             self.forget(known);
-            self.remember(change, identity, earlier.as_ref().filter(|_| is_completed));
+            self.remember(change, rule, earlier.as_ref().filter(|_| is_completed));
         }
         is_completed.then(|| RowImage {
             bytes: &self.scratch.bytes,
@@ -112,11 +142,28 @@ impl Siblings {
         }
         let row = &change.row;
         // Without an old row none of its identity has changed.
-        let image = row.before.or(row.after)?;
+        self.named(change, identity, row.before.or(row.after)?)
+    }
+
+    /// The row that has the name of an image of the change.
+    fn named(
+        &mut self,
+        change: &RowChange<'_>,
+        identity: &[usize],
+        image: &[Cell],
+    ) -> Option<usize> {
+        if self.rows.is_empty() {
+            return None;
+        }
         self.name.clear();
-        append_name(change.index, identity, (row.bytes, image), &mut self.name)?;
+        append_name(change.index, identity, (change.row.bytes, image), &mut self.name)?;
+        let floor = match self.floors.is_empty() {
+            true => 0,
+            false => self.floors.get(&change.relation).copied().unwrap_or_default(),
+        };
         let mut next = self.heads.get(&self.hasher.hash_one(&self.name)).copied();
-        while let Some(index) = next {
+        // newer rows come first
+        while let Some(index) = next.filter(|index| *index >= floor) {
             let row = self.rows.get(index)?;
             if !row.values.is_empty() && self.bytes.get(row.name.clone()) == Some(&*self.name) {
                 return Some(index);
@@ -165,7 +212,7 @@ impl Siblings {
     fn remember(
         &mut self,
         change: &RowChange<'_>,
-        identity: &[usize],
+        rule: &SiblingRule,
         earlier: Option<&Range<usize>>,
     ) {
         let Some(sent) = change.row.after else { return };
@@ -180,13 +227,16 @@ impl Siblings {
             return;
         }
         let start = self.bytes.len();
-        let named = append_name(change.index, identity, (source, cells), &mut self.bytes);
+        let named = append_name(change.index, &rule.identity, (source, cells), &mut self.bytes);
         let name = start..self.bytes.len();
         if named.is_none() {
             return self.bytes.truncate(start);
         }
         let first = self.values.len();
         for (column, (sent, cell)) in sent.iter().zip(cells).enumerate() {
+            if rule.unfit.contains(&column) {
+                continue;
+            }
             let kept = match sent {
                 Cell::Unavailable => earlier.and_then(|values| {
                     self.values.get(values.clone())?.iter().find(|it| it.column == column)
@@ -297,9 +347,9 @@ mod tests {
             after: after.as_deref(),
             reread: &[],
         };
-        let change =
-            RowChange { relation: RelationId(1), index, kind, row, lsn: Lsn(1), sequence: 1 };
-        let image = siblings.pass(&change, &[0]).unwrap_or(row);
+        let change = RowChange { relation: TABLE, index, kind, row, lsn: Lsn(1), sequence: 1 };
+        let rule = SiblingRule { identity: vec![0], unfit: vec![UNFIT] };
+        let image = siblings.pass(&change, &rule).unwrap_or(row);
         assert_eq!(image.before.map(<[Cell]>::len), before.as_ref().map(Vec::len));
         let show = |cell: &Cell| match cell {
             Cell::Null => "-".to_owned(),
@@ -310,6 +360,10 @@ mod tests {
         };
         image.after.map(|cells| cells.iter().map(show).collect())
     }
+
+    /// The column that is never filled in.
+    const UNFIT: usize = 3;
+    const TABLE: RelationId = RelationId(1);
 
     fn long() -> String {
         "x".repeat(3_000)
@@ -358,6 +412,44 @@ mod tests {
     }
 
     #[test]
+    fn what_a_table_was_described_anew_since_is_not_filled_in() {
+        let (mut siblings, long, new) = (Siblings::default(), long(), "y".repeat(3_000));
+        pass(&mut siblings, Create, None, Some(&["1", &long]));
+        siblings.forget_table(RelationId(2));
+        assert_eq!(pass(&mut siblings, Update, None, Some(&["1", "*"])).unwrap(), ["1", &long]);
+        siblings.forget_table(TABLE);
+        assert_eq!(pass(&mut siblings, Update, None, Some(&["1", "*"])).unwrap(), ["1", "*"]);
+        pass(&mut siblings, Update, None, Some(&["1", &new]));
+        assert_eq!(pass(&mut siblings, Update, None, Some(&["1", "*"])).unwrap(), ["1", &new]);
+        // and the next transaction begins with nothing
+        siblings.clear();
+        pass(&mut siblings, Create, None, Some(&["1", &long]));
+        assert_eq!(pass(&mut siblings, Update, None, Some(&["1", "*"])).unwrap(), ["1", &long]);
+    }
+
+    #[test]
+    fn a_row_that_takes_a_name_ends_what_was_remembered_of_it() {
+        let (mut siblings, long) = (Siblings::default(), long());
+        for (kind, before) in [(Create, None), (KeyChange, Some(&["2", "*"][..]))] {
+            pass(&mut siblings, Create, None, Some(&["1", &long]));
+            // the row that was inserted went without a word; the one that comes is too short to be
+            // remembered
+            pass(&mut siblings, kind, before, Some(&["1", "short"]));
+            assert_eq!(pass(&mut siblings, Update, None, Some(&["1", "*"])).unwrap(), ["1", "*"]);
+        }
+    }
+
+    #[test]
+    fn what_may_read_otherwise_by_now_is_not_filled_in() {
+        let (mut siblings, long) = (Siblings::default(), long());
+        pass(&mut siblings, Create, None, Some(&["1", &long, "a", &long]));
+        for _ in 0..2 {
+            let row = pass(&mut siblings, Update, None, Some(&["1", "*", "b", "*"])).unwrap();
+            assert_eq!(row, ["1", &long, "b", "*"]);
+        }
+    }
+
+    #[test]
     fn a_row_that_is_changed_again_and_again_is_kept_once() {
         let (mut siblings, large) = (Siblings::default(), "x".repeat(LIMIT / 4));
         pass(&mut siblings, Create, None, Some(&["1", &large, "a"]));
@@ -395,7 +487,7 @@ mod tests {
         /// and it is completed whenever the transaction has said what the row holds.
         #[test]
         fn an_image_is_completed_with_what_the_row_holds(
-            steps in prop::collection::vec((0..4_u8, 0..4_usize, 0..4_usize, any::<bool>()), 1..60),
+            steps in prop::collection::vec((0..6_u8, 0..4_usize, 0..4_usize, any::<bool>()), 1..60),
         ) {
             let mut siblings = Siblings::default();
             let mut table: HashMap<String, String> = HashMap::new();
@@ -432,6 +524,15 @@ mod tests {
                         if was_said {
                             said.insert(other);
                         }
+                    }
+                    // values are replaced and rows go without a word, and the table is described
+                    4 => {
+                        table.retain(|name, holds| {
+                            holds.push('!');
+                            *name != key
+                        });
+                        said.clear();
+                        siblings.forget_table(TABLE);
                     }
                     3 if table.remove(&key).is_some() => {
                         said.remove(&key);

@@ -98,7 +98,7 @@ pub fn best_facts(
     {
         return now;
     }
-    let then = remembered.filter(|then| then.primary_key.is_some() && knows_key(descriptor, then));
+    let then = remembered.filter(|then| then.row_key().is_some() && knows_key(descriptor, then));
     then.cloned().or(now)
 }
 
@@ -121,7 +121,7 @@ pub fn still_optional(
 /// Whether a table's primary key consists of columns that the stream describes so. A table
 /// without one is known to have none.
 fn knows_key(descriptor: &RelationDescriptor, facts: &TableFacts) -> bool {
-    let primary = facts.primary_key.as_ref();
+    let primary = facts.row_key();
     primary.is_none_or(|primary| places(descriptor, facts, primary).is_some())
 }
 
@@ -148,9 +148,11 @@ fn is_nullable(
 /// The columns by which records are keyed.
 ///
 /// Only a key that old rows carry can be deleted by, so it is the replica identity, whatever the
-/// primary key is. Where every column is sent, it is the primary key of now.
+/// primary key is. Where every column is sent, it is the primary key of now,
+/// unless that is deferrable: rows that exchange their keys would be told as a delete of either,
+/// and the second delete would take the row that has just come.
 fn key(descriptor: &RelationDescriptor, facts: Option<&TableFacts>) -> Vec<usize> {
-    let primary = facts.and_then(|facts| facts.primary_key.as_ref());
+    let primary = facts.and_then(TableFacts::row_key);
     let flagged = flagged(descriptor);
     match descriptor.replica_identity {
         ReplicaIdentity::Default => in_order_of(descriptor, primary, flagged),
@@ -217,7 +219,7 @@ fn before_image(descriptor: &RelationDescriptor) -> BeforeImage {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::change::{ColumnDefault, ColumnType};
     use crate::sources::postgres::wire::RelationId;
@@ -246,7 +248,7 @@ mod tests {
         Some(KeyFacts { columns, is_immediate: true })
     }
 
-    fn facts() -> TableFacts {
+    pub(in super::super) fn facts() -> TableFacts {
         TableFacts {
             oid: 7,
             namespace: "public".to_owned(),
@@ -289,6 +291,11 @@ mod tests {
         build(descriptor, facts, &TypeCatalogue::new(), &|_| None, 3, &KeyRules::default()).version
     }
 
+    /// The version of these facts where every column is sent.
+    pub(in super::super) fn whole(facts: &TableFacts) -> TableVersion {
+        version(&descriptor(ReplicaIdentity::Full, [true; 4]), Some(facts))
+    }
+
     #[track_caller]
     fn check_key(
         (identity, flags): (ReplicaIdentity, [bool; 4]),
@@ -320,6 +327,10 @@ mod tests {
         check_key((Full, [true; 4]), Some(&facts), &[1, 0], &BeforeImage::Full);
         check_key((Full, [true; 4]), None, &[], &BeforeImage::Full);
         check_key((Nothing, none), Some(&facts), &[1, 0], &BeforeImage::None);
+        let mut deferrable = facts.clone();
+        deferrable.primary_key.iter_mut().for_each(|key| key.is_immediate = false);
+        check_key((Full, [true; 4]), Some(&deferrable), &[], &BeforeImage::Full);
+        check_key((Nothing, none), Some(&deferrable), &[], &BeforeImage::None);
         check_key((Default, none), None, &[], &BeforeImage::None);
     }
 
@@ -364,6 +375,8 @@ mod tests {
         retyped.columns[1].type_oid = INT8;
         let mut keyless = facts();
         keyless.primary_key = None;
+        let mut deferrable = facts();
+        deferrable.primary_key.iter_mut().for_each(|key| key.is_immediate = false);
         let mut moved = facts();
         moved.primary_key = key_facts(&["c"]);
         // dropped, or the key's column is another by now
@@ -374,6 +387,7 @@ mod tests {
         // what the catalogue does know is newer
         assert_eq!(key(Full, Some(moved), Some(&then)), [2]);
         assert_eq!(key(Full, Some(keyless), Some(&then)), [0; 0]);
+        assert_eq!(key(Full, Some(deferrable), Some(&then)), [0; 0]);
         // flags of columns need no help
         assert_eq!(key(Default, None, Some(&then)), [0, 1, 2, 3]);
     }

@@ -30,6 +30,7 @@ use super::pushdown;
 use super::relations::{InstalledTable, RelationDescriptor};
 use super::reselect::{Reread, question};
 use super::row_filter::{BoundFilter, Labels, Scope, compile};
+use super::siblings::SiblingRule;
 pub(super) use super::state::Place;
 use super::state::{KnownVersion, PushedDown, TableHistory};
 use super::table_version::{ResolvedTable, best_facts, build, still_optional};
@@ -129,6 +130,9 @@ struct Entry {
     state: State,
     /// A snapshot described it, from which everything begins anew.
     is_of_snapshot: bool,
+    /// By what an incomplete image may be completed from what its transaction sent before; `None`:
+    /// it is not.
+    siblings: Option<SiblingRule>,
     /// Its row filter, if it has one; why it cannot be had is told with the first row.
     filter: Option<Result<Filtered, Fault>>,
 }
@@ -351,7 +355,9 @@ impl Tables {
         let index = self.entries.len();
         let key = resolved.version.key.clone();
         let filter = self.bind(descriptor, &resolved.version, facts.as_ref());
+        let siblings = self.remembering(&resolved.version);
         self.entries.push(Entry {
+            siblings,
             filter,
             role: Role::of(&self.settings, descriptor),
             descriptor: descriptor.clone(),
@@ -558,13 +564,27 @@ impl Tables {
         }
     }
 
-    /// The columns by which an incomplete image may be completed from what its transaction sent
-    /// before; `None`: it is not.
-    pub(super) fn sibling_identity(&self, index: usize) -> Option<&[usize]> {
-        match self.settings.toast {
-            ToastMode::Backfill | ToastMode::Refuse => self.identity(index),
-            ToastMode::Sentinel => None,
-        }
+    /// By what an incomplete image may be completed from what its transaction sent before; `None`:
+    /// it is not.
+    pub(super) fn sibling_rule(&self, index: usize) -> Option<&SiblingRule> {
+        self.entries.get(index)?.siblings.as_ref()
+    }
+
+    /// How a version's rows are remembered. A value whose text an `ALTER TYPE` changes, of which no
+    /// message tells, neither names a row nor is filled in.
+    fn remembering(&self, version: &TableVersion) -> Option<SiblingRule> {
+        let (ToastMode::Backfill | ToastMode::Refuse, BeforeImage::Key(identity)) =
+            (self.settings.toast, &version.before_image)
+        else {
+            return None;
+        };
+        let columns = version.columns.iter().enumerate();
+        let unfit: Vec<usize> = columns
+            .filter(|(_, column)| !self.types.is_text_fixed(column.native.id))
+            .map(|(index, _)| index)
+            .collect();
+        let rule = SiblingRule { identity: identity.clone(), unfit };
+        Some(rule).filter(|rule| !rule.identity.iter().any(|column| rule.unfit.contains(column)))
     }
 
     /// Whether a changed key makes the row be asked for.
@@ -651,7 +671,7 @@ impl Tables {
         stage: &mut Stage<S>,
     ) -> Result<(), Fault> {
         let version = Arc::clone(&self.entry(index)?.version);
-        self.settings.key_rules.check(&version)?;
+        self.settings.key_rules.check(&version, self.entry(index)?.facts.as_ref())?;
         // before anything of the new shape is registered
         if matches!(self.entry(index)?.state, State::New) {
             self.refuse_change(index, stage).await?;
@@ -697,7 +717,11 @@ impl Tables {
             "the stream has a null in a column that the catalogue calls NOT NULL; \
              the schema is registered anew with the column optional"
         );
+        let name = column.name.clone();
         entry.version = Arc::new(version);
+        // also where the version is compiled anew for another reason
+        let facts = entry.facts.iter_mut().flat_map(|facts| &mut facts.columns);
+        facts.filter(|column| column.name == name).for_each(|column| column.not_null = false);
         if !matches!(entry.state, State::New) {
             entry.state = State::Known;
         }
@@ -837,7 +861,7 @@ impl Tables {
 /// Whether the primary key of now is another one. A table that is gone tells nothing.
 fn has_other_key(before: Option<&TableFacts>, now: Option<&TableFacts>) -> bool {
     let Some(now) = now else { return false };
-    let columns = |facts: &TableFacts| facts.primary_key.as_ref().map(|key| key.columns.clone());
+    let columns = |facts: &TableFacts| facts.row_key().map(|key| key.columns.clone());
     before.and_then(columns) != columns(now)
 }
 

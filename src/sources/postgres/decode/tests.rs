@@ -237,7 +237,12 @@ fn a_row_of_a_root_is_refused_if_the_leaf_described_with_it_has_a_narrower_ident
     stream.check(type_name(9, "public", "mood"), "ignored");
     stream.check(relation(3, "late", b'd', ID_V), "relation late before 2");
     stream.0.exclude(RelationId(3)).unwrap();
-    stream.check(insert(1, ROW), "TG-E-IMAGE-INCONSISTENT at 0/64#2");
+    let frame = insert(1, ROW).framed(Lsn(50));
+    let fault = stream.0.frame(&frame).unwrap_err();
+    assert_eq!(fault.code(), Code::ImageInconsistent);
+    let text = fault.to_string();
+    assert!(text.contains("ALTER TABLE public.late REPLICA IDENTITY FULL"), "{text}");
+    assert!(text.contains("exclude public.root"), "{text}");
 }
 
 #[test]

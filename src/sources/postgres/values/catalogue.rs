@@ -253,6 +253,20 @@ impl TypeCatalogue {
         missing
     }
 
+    /// Whether a value of the type, once stored, reads the same until it is replaced. An attribute
+    /// that is added to a row type, a label or an object that is renamed show in values that are
+    /// there, and no description of a table tells of it.
+    pub fn is_text_fixed(&self, oid: u32) -> bool {
+        self.reachable(&[oid]).iter().all(|oid| {
+            self.known.get(oid).is_some_and(|facts| match &facts.kind {
+                TypeKind::Base => !(facts.is_built_in() && facts.name.starts_with("reg")),
+                TypeKind::Domain { .. } | TypeKind::Array { .. } => true,
+                TypeKind::Range | TypeKind::Multirange => facts.is_built_in(),
+                TypeKind::Composite | TypeKind::Enum { .. } | TypeKind::Pseudo => false,
+            })
+        })
+    }
+
     /// The types among the given ones, and those that they are made of, that a user can alter:
     /// what to fetch again when the facts may be out of date. Sorted, each once.
     pub fn alterable(&self, oids: &[u32]) -> Vec<u32> {
@@ -419,6 +433,31 @@ mod tests {
             let (name, namespace) = ("t".to_owned(), "public".to_owned());
             let facts = TypeFacts { oid: 70_001, name, namespace, kind };
             assert_eq!(TypeFacts::from(TypeRow::from(&facts)), facts);
+        }
+    }
+
+    #[test]
+    fn what_an_alter_type_shows_in_has_no_fixed_text() {
+        let mut catalogue = TypeCatalogue::new();
+        // a base type of an extension, an enum, an array of it, a row type, a domain over either
+        for (oid, letter, element, base) in [
+            (90_000, b'b', 0, 0),
+            (90_001, b'e', 0, 0),
+            (90_002, b'b', 90_001, 0),
+            (90_003, b'c', 0, 0),
+            (90_004, b'd', 0, 90_002),
+            (90_005, b'd', 0, 90_000),
+            (90_006, b'r', 0, 0),
+        ] {
+            catalogue.insert(row(oid, letter, element, base));
+        }
+        let regclass_array = 2210;
+        // text, jsonb, int4range, text[]
+        for oid in [25, 3802, 3904, 1009, 90_000, 90_005] {
+            assert!(catalogue.is_text_fixed(oid), "{oid}");
+        }
+        for oid in [90_001, 90_002, 90_003, 90_004, 90_006, 99_999, regclass_array] {
+            assert!(!catalogue.is_text_fixed(oid), "{oid}");
         }
     }
 
