@@ -27,6 +27,16 @@ def run(t: Trial) -> None:
         "update t set v = 2 where id = 4; commit",
         "begin; insert into p values (1, 1, repeat('part', 3000)); update p set id = 2 where id = 1; "
         "update p set k = 2 where id = 2; commit",
+        # rewritten in between, by a command that leaves the description as it was
+        "begin; insert into t values (5, 1, repeat('five', 2000)); alter table t alter doc type text using 'new' || doc; "
+        "update t set v = 2 where id = 5; commit",
+        # written while the partition was none
+        "begin; insert into p values (7, 1, repeat('part', 3000)); alter table p detach partition p1; "
+        "update p1 set doc = repeat('new', 3000); alter table p attach partition p1 for values in (1); "
+        "update p set id = id where id = 7; commit",
+        # read otherwise, and nothing is described
+        "begin; insert into c values (1, 1, row(repeat('part', 3000))); alter type w add attribute b int; "
+        "update c set v = 2 where id = 1; commit",
     )
     new, old, two, again = "new" * 3000, PLACEHOLDER, "two" * 3000, "again" * 2000
     records = t.settled_records("t")
@@ -38,9 +48,16 @@ def run(t: Trial) -> None:
         ("c", 3, (9, again), None), ("u", 3, (10, again), None),
         ("u", 3, (11, PLACEHOLDER), "doc"),
         ("c", 4, (1, "four" * 2000), None), ("u", 4, (2, PLACEHOLDER), "doc"),
+        ("c", 5, (1, "five" * 2000), None), ("u", 5, (2, PLACEHOLDER), "doc"),
     ], "records")
     equal([r.extension("unmergeable") for r in records], [None] * len(records), "every created row is whole")
     parts = t.settled_records("p")
-    equal([(r.op, r.after["doc"] == "part" * 3000) for r in parts if r.after], [("c", True)] * 3, "rows of partitions")
+    equal([(r.op, r.after["doc"] == "part" * 3000) for r in parts if r.after and r.key["id"] < 7], [("c", True)] * 3,
+          "rows of partitions")
+    last = parts[-1]
+    equal((last.op, last.key["id"], last.after["doc"], last.extension("unavailable")), ("u", 7, PLACEHOLDER, "doc"),
+          "a row of a partition that was another table for a while")
+    composite = t.settled_records("c")[-1]
+    equal((composite.op, composite.after["w"], composite.extension("unavailable")), ("u", PLACEHOLDER, "w"), "a row type")
     t.exactly_once(records)
     t.exactly_once(parts)

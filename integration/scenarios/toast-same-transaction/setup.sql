@@ -1,9 +1,6 @@
 create table t (id int primary key, v int, doc text, pic bytea);
 alter table t alter doc set storage external, alter pic set storage external;
 insert into t values (1, 0, repeat('old', 3000), null);
-create table px (id int, k int not null default 1, doc text, primary key (id, k));
-alter table px alter doc set storage external;
-insert into px values (7, 1, repeat('other', 3000));
 create type w as (a text);
 create table c (id int primary key, v int, w w);
 alter table c alter w set storage external;

@@ -43,7 +43,7 @@ pub async fn versions(settings: &Settings) -> Result<Vec<TableVersion>, Fault> {
         .zip(&tables)
         .map(|(descriptor, facts)| {
             let version = build(descriptor, Some(facts), &types, &|_| None, 1, rules).version;
-            rules.check(&version).map(|()| version)
+            rules.check(&version, Some(facts)).map(|()| version)
         })
         .collect()
 }
