@@ -413,7 +413,9 @@ class Judge:
             check(not self.c.full, f"nothing is missing under FULL: {name}")
             check(one.before is not None and one.before[name] == one.after[name], f"{name} did not change")
             check(name in EXTERNAL and len(one.after[name] or "") > 1000, f"{name} is large: {one.after[name]!r:.100}")
-        check(not (names and one.is_known and self.c.toast == "backfill"), f"the transaction sent {names} before")
+        # The first row of a partition describes the whole table anew: what was sent before it is not used any more.
+        check(not (names and one.is_known and self.c.toast == "backfill" and self.c.identity != "partitioned"),
+              f"the transaction sent {names} before")
         equal(record.extension("unmergeable"), "true" if one.is_moved and names else None, "whether it can be merged")
         check(not anew or one.is_moved and self.c.key_change == "reselect", f"{anew} were read anew")
 
