@@ -67,6 +67,28 @@ impl ColumnRules {
             && !matches(&self.exclude, &name).unwrap_or(false)
     }
 
+    /// The patterns that name none of these columns, each `schema.table.column`, and which key has
+    /// each. Such a rule hides nothing, or leaves nothing out.
+    #[must_use]
+    pub fn idle(&self, columns: &[String]) -> Vec<(&str, &Regex)> {
+        let lists = [
+            ("column.include.list", &self.include),
+            ("column.exclude.list", &self.exclude),
+            ("column.propagate.source.type", &self.propagate_columns),
+        ];
+        let lists = lists
+            .into_iter()
+            .flat_map(|(key, list)| list.iter().flatten().map(move |pattern| (key, pattern)));
+        let treatments = self
+            .treatments
+            .iter()
+            .flat_map(|rule| rule.columns.iter().map(|pattern| (rule.name(), pattern)));
+        lists
+            .chain(treatments)
+            .filter(|(_, pattern)| !columns.iter().any(|column| pattern.is_match(column)))
+            .collect()
+    }
+
     /// Carries the rules out on the columns of a version.
     pub(super) fn apply(
         &self,

@@ -194,3 +194,20 @@ fn updates_without_a_change_are_left_out_only_where_that_can_be_seen() {
     assert_eq!(guard(full), Guard::AnyChanged(vec![0, 1, 3, 4, 5]));
     assert_eq!(guard(person()), Guard::Always);
 }
+
+#[test]
+fn a_rule_that_names_no_column_is_idle() {
+    let columns = ["public.person.id".to_owned(), "public.person.name".to_owned()];
+    let mut rules = treat(&["public.person.name", "public.person.nmae"], Treatment::Mask(3));
+    rules.exclude = Some(patterns(&["public.person.id", "person.id"]));
+    rules.include = Some(patterns(&[".*"]));
+    rules.propagate_columns = Some(patterns(&["public.person.i."]));
+    let idle: Vec<_> =
+        rules.idle(&columns).into_iter().map(|(key, one)| (key, one.as_str())).collect();
+    let expected = [
+        ("column.exclude.list", "^(?:person.id)$"),
+        ("column.rule.with", "^(?:public.person.nmae)$"),
+    ];
+    assert_eq!(idle, expected, "and the salt is not shown");
+    assert!(ColumnRules::default().idle(&[]).is_empty());
+}

@@ -68,6 +68,7 @@ pub fn router(api: Api) -> Router {
     router
         .fallback(async || ApiError::new(StatusCode::NOT_FOUND, "HTTP 404 Not Found"))
         .layer(middleware::from_fn(negotiate))
+        .layer(middleware::from_fn(to_the_end))
         // not JSON, so behind the negotiation
         .route("/metrics", get(metrics::show).fallback(async |method: Method| others(&method, GET)))
         .with_state(api)
@@ -130,6 +131,19 @@ fn others(method: &Method, allowed: &'static str) -> Response {
     };
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     response
+}
+
+/// Carries out what a request asks for even if the client goes away meanwhile: a handler that is
+/// dropped between two steps would leave a connector between two states.
+async fn to_the_end(request: Request, next: Next) -> Response {
+    if request.method().is_safe() {
+        return next.run(request).await;
+    }
+    tokio::spawn(next.run(request)).await.unwrap_or_else(|error| {
+        tracing::error!(%error, "a request was not carried out to its end");
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "HTTP 500 Internal Server Error")
+            .into_response()
+    })
 }
 
 async fn root(State(api): State<Api>) -> Response {

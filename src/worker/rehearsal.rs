@@ -39,6 +39,26 @@ pub(super) async fn rehearse(
     faults
 }
 
+/// The rules for columns that do nothing, each as a note: whoever misspells a column that is to be
+/// hidden does not learn it from the records in time.
+pub(super) fn idle_rules(connector: &TypedConnector, versions: &[TableVersion]) -> Vec<String> {
+    let columns: Vec<String> = versions
+        .iter()
+        .flat_map(|version| {
+            version.columns.iter().map(|column| format!("{}.{}", version.table, column.name))
+        })
+        .collect();
+    let idle = connector.plan.columns.idle(&columns).into_iter();
+    idle.map(|(key, pattern)| {
+        let pattern = pattern.as_str().trim_start_matches("^(?:").trim_end_matches(")$");
+        format!(
+            "{key}: '{pattern}' names no column of a captured table, so it does nothing; the whole of \
+             schema.table.column has to match"
+        )
+    })
+    .collect()
+}
+
 /// Tables whose names become one topic's would be mixed up.
 fn collisions(connector: &TypedConnector, versions: &[TableVersion]) -> Vec<Fault> {
     let tables = versions.iter().map(|version| &version.table);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::lifecycle::{Backoff, Target};
-use super::rehearsal::rehearse;
+use super::rehearsal::{idle_rules, rehearse};
 use super::run::run;
 use super::services::Registries;
 use super::task::TaskHandle;
@@ -215,8 +215,9 @@ impl Worker {
     pub async fn notes(&self, config: &ConnectorConfig) -> Vec<String> {
         let Ok(connector) = TypedConnector::parse(config, &self.config) else { return Vec::new() };
         let of_source = connector.source.notes().await;
+        let of_rules = idle_rules_now(&connector).await;
         let foreseen = self.foresee(config).await.map(|fault| foreseen(&fault));
-        of_source.into_iter().chain(foreseen).collect()
+        of_source.into_iter().chain(of_rules).chain(foreseen).collect()
     }
 
     /// Passes what the connector would publish to `reader`, as JSON, without Kafka and registries,
@@ -265,7 +266,14 @@ impl Worker {
 impl Runtime for Worker {
     fn validate<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Vec<Fault>> {
         Box::pin(async move {
-            self.examine(config).await.into_iter().map(|finding| finding.fault).collect()
+            let faults: Vec<Fault> =
+                self.examine(config).await.into_iter().map(|finding| finding.fault).collect();
+            if let (true, Ok(connector)) = (faults.is_empty(), self.parse(config)) {
+                for note in idle_rules_now(&connector).await {
+                    tracing::warn!(connector = connector.name, "{note}");
+                }
+            }
+            faults
         })
     }
 
@@ -284,8 +292,11 @@ impl Runtime for Worker {
             for (key, fault) in found {
                 validation.blame(&key, fault.to_string());
             }
-            if validation.error_count == 0 && !row_filters(config).is_empty() {
-                validation.notes = self.foresee(config).await.iter().map(foreseen).collect();
+            if let (0, Ok(connector)) = (validation.error_count, self.parse(config)) {
+                validation.notes = idle_rules_now(&connector).await;
+                if !row_filters(config).is_empty() {
+                    validation.notes.extend(self.foresee(config).await.iter().map(foreseen));
+                }
             }
             validation
         })
@@ -441,6 +452,18 @@ impl Runtime for Worker {
         let handle =
             TaskHandle::spawn(target, move |control| run(connector, written, control, task));
         Ok(handle.showing(shown))
+    }
+}
+
+/// Which rules for columns do nothing with the tables as they are now, as notes.
+async fn idle_rules_now(connector: &TypedConnector) -> Vec<String> {
+    if connector.plan.columns.idle(&[]).is_empty() {
+        return Vec::new();
+    }
+    match connector.source.versions().await {
+        Ok(versions) => idle_rules(connector, &versions),
+        // that they cannot be read is told elsewhere
+        Err(_) => Vec::new(),
     }
 }
 

@@ -15,10 +15,14 @@ use tidegate::worker::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 
-/// Accepts every configuration but those with a key `bad`; a task with a key `fail` fails.
+/// Accepts every configuration but those with a key `bad`; a task with a key `fail` fails, one with
+/// a key `lingers` ends only when `LINGERING` has a permit.
 #[derive(Debug)]
 struct Idle;
+
+static LINGERING: Semaphore = Semaphore::const_new(0);
 
 impl Runtime for Idle {
     fn validate<'a>(&'a self, config: &'a ConnectorConfig) -> BoxFuture<'a, Vec<Fault>> {
@@ -152,10 +156,13 @@ impl Runtime for Idle {
         target: Target,
         _: WrittenTopics,
     ) -> Result<TaskHandle, Fault> {
-        let fails = config.contains_key("fail");
+        let (fails, lingers) = (config.contains_key("fail"), config.contains_key("lingers"));
         Ok(TaskHandle::spawn(target, move |mut control| async move {
             loop {
                 let target = *control.target.borrow_and_update();
+                if lingers && target == Target::Stopped {
+                    drop(LINGERING.acquire().await);
+                }
                 control.state.send_replace(match target {
                     Target::Stopped => return,
                     Target::Paused => TaskState::Paused,
@@ -332,6 +339,27 @@ async fn changes_of_a_configuration_at_once_are_all_kept() {
     assert_eq!(deleted.status, 204, "{}", deleted.body);
     assert!([200, 404].contains(&patched.status), "{}", patched.body);
     assert_eq!(server.get("/connectors").await.json(), json!([]));
+}
+
+#[tokio::test]
+async fn what_was_asked_for_is_done_to_its_end_though_the_client_has_gone() {
+    let server = Server::start("gone").await;
+    let body = json!({"name": "l", "config": {"connector.class": "P", "lingers": "x"}});
+    assert_eq!(server.json("POST", "/connectors", &body).await.status, 201);
+    server.wait_for_task_state("l", "RUNNING").await;
+    let mut client = TcpStream::connect(server.address).await.unwrap();
+    let request = b"PUT /connectors/l/stop HTTP/1.1\r\nHost: w\r\nContent-Length: 0\r\n\r\n";
+    client.write_all(request).await.unwrap();
+    // it is under way: the task is being waited for
+    while server.get("/connectors/l/status").await.json()["tasks"][0]["state"] == "RUNNING" {}
+    drop(client);
+    // the server hears of that before these are through
+    for _ in 0..20 {
+        server.get("/connectors").await;
+    }
+    LINGERING.add_permits(1);
+    assert_eq!(server.send("PUT", "/connectors/l/resume", "", "").await.status, 202);
+    server.wait_for_task_state("l", "RUNNING").await;
 }
 
 #[tokio::test]

@@ -38,6 +38,13 @@ def faults(t: Trial) -> None:
     equal(body, {"name": t.name, "ok": True, "faults": []}, "the answer for machines")
     check(len(notes) == 1 and "takes a superuser" in notes[0], f"whether event triggers could be installed: {notes}")
 
+    # A column that is misspelled would be published in the clear.
+    masked = t.connector_file(**{"column.mask.with.3.chars": "public.t.note, public.t.nothing"})
+    notes = json.loads(t.command("check", masked, *services(t), "--json").succeed().out)["notes"]
+    idle = [note for note in notes if note.startswith("column.")]
+    equal(idle, ["column.mask.with.3.chars: 'public.t.nothing' names no column of a captured table, so it does nothing; the "
+                 "whole of schema.table.column has to match"], "the rule that does nothing")
+
     # What the configuration alone tells is told without asking anybody.
     wrong = t.connector_file(**{"snapshot.mode": "intial", "topic.prefx": "x"})
     found = t.command("check", wrong, "-b", f"127.0.0.1:{free_port()}", "--json")

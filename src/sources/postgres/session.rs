@@ -69,6 +69,8 @@ const PINS: &[Pin] = &[
     fixed("standard_conforming_strings", "on"),
     // a policy that hides rows is an error, not a shorter snapshot
     fixed("row_security", "off"),
+    // a role that writes nothing elsewhere still makes its publication
+    fixed("default_transaction_read_only", "off"),
     // what would end a session that waits
     fixed("idle_in_transaction_session_timeout", "0"),
     Pin { name: "idle_session_timeout", value: "0", since: 14 },
