@@ -240,6 +240,9 @@ codes! {
     SchemaIncompatible "SCHEMA-INCOMPATIBLE" Halt
         "The registry refuses the schema as incompatible with the subject's earlier ones (409)."
         "Change the subject's compatibility level, or begin a new topic.";
+    SchemaNotRegistered "SCHEMA-NOT-REGISTERED" Halt
+        "The registry does not have the schema of a record, and auto.register.schemas=false; or, with use.latest.version, the subject's latest version says something else."
+        "Register the schema that the fault shows under the subject that it names, then restart the connector.";
     SchemaProjectionInvisible "SCHEMA-PROJECTION-INVISIBLE" Halt
         "A change of a column's type or modifier by which values may be others now, and which the published schema does not show (interval(3) became interval(0))."
         "Apply the change downstream as well, then acknowledge it; docs/schema-changes.md has the recipe.";

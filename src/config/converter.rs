@@ -14,7 +14,9 @@ use super::list::split_list;
 use super::values::Values;
 use crate::convert::{Converter, DecimalFormat, HeaderConverter};
 pub use crate::plan::Side;
-use crate::registry::{Address, Authentication, Settings as RegistrySettings};
+use crate::registry::{
+    Address, Authentication, Lookup, Settings as RegistrySettings, SubjectNaming,
+};
 
 const fn class_key(side: Side) -> &'static KeyDef {
     match side {
@@ -156,12 +158,16 @@ fn note_strangers(values: &mut Values<'_>, part: &str, options: &Layer, chosen: 
     }
 }
 
-const AVRO_OPTIONS: [&KeyDef; 5] = [
+const AVRO_OPTIONS: [&KeyDef; 9] = [
     &keys::REGISTRY_URL,
     &keys::CREDENTIALS_SOURCE,
     &keys::USER_INFO,
     &keys::BEARER_TOKEN,
     &keys::HTTP_READ_TIMEOUT,
+    &keys::AUTO_REGISTER,
+    &keys::USE_LATEST,
+    &keys::KEY_STRATEGY,
+    &keys::VALUE_STRATEGY,
 ];
 
 const JSON_OPTIONS: [&KeyDef; 2] = [&keys::SCHEMAS_ENABLE, &keys::DECIMAL_FORMAT];
@@ -204,10 +210,42 @@ fn registry(values: &mut Values<'_>, side: Side, options: &Layer) -> RegistrySet
     let request_timeout = option(options, &keys::HTTP_READ_TIMEOUT).parse().unwrap_or_default();
     let retry_for = u64::try_from(values.number::<i64>(&connect::ERRORS_RETRY_TIMEOUT)).ok();
     RegistrySettings {
+        naming: naming(values, side, options),
+        lookup: lookup(values, side, options),
         request_timeout: Duration::from_millis(request_timeout),
         retry_for: retry_for.map(Duration::from_millis),
         longest_delay: values.millis(&connect::ERRORS_RETRY_DELAY_MAX),
         ..RegistrySettings::new(addresses, authentication)
+    }
+}
+
+/// A key converter looks at its option for keys alone, a value converter at its option for values.
+fn naming(values: &mut Values<'_>, side: Side, options: &Layer) -> SubjectNaming {
+    let (own, other) = match side {
+        Side::Key => (&keys::KEY_STRATEGY, &keys::VALUE_STRATEGY),
+        Side::Value => (&keys::VALUE_STRATEGY, &keys::KEY_STRATEGY),
+    };
+    if options.has(short_name(other)) {
+        let message =
+            format!("has no effect: a {} converter takes {}", side.as_str(), short_name(own));
+        values.note(&full_name(side.as_str(), other), message);
+    }
+    // a name that is none of them has its fault already
+    SubjectNaming::of_class(option(options, own)).unwrap_or_default()
+}
+
+/// As Confluent's serializer decides: who registers does not look for the latest version.
+fn lookup(values: &mut Values<'_>, side: Side, options: &Layer) -> Lookup {
+    let is_set = |def| option(options, def).eq_ignore_ascii_case("true");
+    match (is_set(&keys::AUTO_REGISTER), is_set(&keys::USE_LATEST)) {
+        (true, false) => Lookup::Register,
+        (true, true) => {
+            let name = full_name(side.as_str(), &keys::USE_LATEST);
+            values.note(&name, "has no effect unless auto.register.schemas=false");
+            Lookup::Register
+        }
+        (false, false) => Lookup::Exact,
+        (false, true) => Lookup::Latest,
     }
 }
 

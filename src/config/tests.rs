@@ -9,7 +9,7 @@ use super::*;
 use crate::convert::{Converter, DecimalFormat, HeaderConverter};
 use crate::error::Code;
 use crate::plan::{Extensions, Incomplete, NameAdjustment, Operation, OperationSet, TimeMode};
-use crate::registry::Authentication;
+use crate::registry::{Authentication, Lookup, SubjectNaming};
 use crate::sources::{self, SourceSettings};
 
 const WORKER: &str = "bootstrap.servers=localhost:9092\n\
@@ -268,6 +268,49 @@ fn the_three_converters_are_chosen_independently() {
     assert_eq!(connector.key.converter, Converter::Text);
     assert_eq!(connector.key.registry, None);
     assert!(matches!(connector.value.converter, Converter::Json { .. }));
+}
+
+#[test]
+fn converters_name_subjects_and_find_schemas_as_they_are_told() {
+    let of = |more: &[(&str, &str)]| {
+        let connector = parse(more);
+        let side = |side: &ConverterSettings| {
+            side.registry.as_ref().map(|registry| (registry.naming, registry.lookup)).unwrap()
+        };
+        let notes: Vec<_> = connector.notes.iter().map(|note| note.key.clone()).collect();
+        (side(&connector.key), side(&connector.value), notes)
+    };
+    let (topic, register) = (SubjectNaming::Topic, Lookup::Register);
+    let default = (topic, register);
+    assert_eq!(of(&[]), (default, default, vec![]));
+    let full = "io.confluent.kafka.serializers.subject.TopicRecordNameStrategy";
+    assert_eq!(
+        of(&[
+            ("key.converter.key.subject.name.strategy", "RecordNameStrategy"),
+            ("value.converter.value.subject.name.strategy", full),
+            ("value.converter.auto.register.schemas", "false"),
+        ]),
+        ((SubjectNaming::Record, register), (SubjectNaming::TopicRecord, Lookup::Exact), vec![])
+    );
+    let other = "key.converter.value.subject.name.strategy";
+    let latest = "value.converter.use.latest.version";
+    assert_eq!(
+        of(&[
+            (other, "RecordNameStrategy"),
+            (latest, "true"),
+            ("key.converter.auto.register.schemas", "false"),
+            ("key.converter.use.latest.version", "true"),
+        ]),
+        ((topic, Lookup::Latest), default, vec![other.to_owned(), latest.to_owned()])
+    );
+    check_faults(
+        &[("value.converter.value.subject.name.strategy", "com.example.Mine")],
+        &["TG-E-CONFIG-INVALID: value.converter.value.subject.name.strategy 'com.example.Mine': \
+           must be one of io.confluent.kafka.serializers.subject.TopicNameStrategy, \
+           TopicNameStrategy, io.confluent.kafka.serializers.subject.RecordNameStrategy, \
+           RecordNameStrategy, io.confluent.kafka.serializers.subject.TopicRecordNameStrategy, \
+           TopicRecordNameStrategy"],
+    );
 }
 
 #[test]

@@ -13,17 +13,18 @@ use std::time::Duration;
 
 use ring::digest::{SHA256, digest};
 use schema_registry_converter::async_impl::schema_registry::{
-    SrSettings, get_schema_by_id, post_schema,
+    SrSettings, get_schema_by_id, get_schema_by_subject_and_version, perform_sr_call, post_schema,
 };
 use schema_registry_converter::error::SRCError;
 use schema_registry_converter::schema_registry_common::{
-    RegisteredSchema, SchemaType, SuppliedSchema,
+    RegisteredSchema, SchemaType, SrCall, SuppliedSchema,
 };
 use tokio::sync::{OnceCell, watch};
 use tokio::time::Instant;
 
+use super::essence;
 use super::outcome::{Outcome, judge};
-use super::settings::{Address, Authentication, Settings};
+use super::settings::{Address, Authentication, Lookup, Settings};
 use crate::error::{Code, Fault};
 use crate::observe::{RegistryMetrics, RegistryOutcome};
 
@@ -100,24 +101,50 @@ impl Registry {
         self.0.waiting.subscribe()
     }
 
-    /// The id of an Avro schema under a subject; registers it if the registry does not know it.
+    /// The subject of one half (`key`, `value`) of a topic's records.
     ///
     /// # Errors
-    /// [`Code::SchemaIncompatible`], [`Code::SchemaInvalid`], [`Code::RegistryRefused`] at once;
-    /// [`Code::RegistryUnreachable`] after the time for attempts.
-    pub async fn register(&self, subject: &str, schema_text: &str) -> Result<u32, Fault> {
+    /// The schema has none under the strategy that is set.
+    pub fn subject(&self, topic: &str, half: &str, schema_text: &str) -> Result<String, Fault> {
+        self.0.settings.naming.subject(topic, half, schema_text)
+    }
+
+    /// The id of an Avro schema under a subject; registers it if the registry does not know it and
+    /// that is wanted.
+    ///
+    /// # Errors
+    /// [`Code::SchemaIncompatible`], [`Code::SchemaInvalid`], [`Code::RegistryRefused`],
+    /// [`Code::SchemaNotRegistered`] at once; [`Code::RegistryUnreachable`] after the time for
+    /// attempts.
+    pub async fn id(&self, subject: &str, schema_text: &str) -> Result<u32, Fault> {
         let mut hash = [0; 32];
         hash.copy_from_slice(digest(&SHA256, schema_text.as_bytes()).as_ref());
         let cell = {
             let mut ids = self.0.ids.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(ids.entry((subject.to_owned(), hash)).or_default())
         };
-        let id = cell.get_or_try_init(|| async {
-            let registered = self.ask(Request::Register { subject, schema_text }).await?;
-            tracing::info!(subject, id = registered.id, "schema registered");
-            Ok(registered.id)
-        });
+        let id = cell.get_or_try_init(|| self.find_id(subject, schema_text));
         id.await.copied()
+    }
+
+    async fn find_id(&self, subject: &str, schema_text: &str) -> Result<u32, Fault> {
+        let request = match self.0.settings.lookup {
+            Lookup::Register => Request::Register { subject, schema_text },
+            Lookup::Exact => Request::Find { subject, schema_text },
+            Lookup::Latest => Request::Latest { subject },
+        };
+        let found = self.ask(request).await.map_err(|fault| match fault.code() {
+            Code::SchemaNotRegistered => {
+                fault.hint(to_be_registered("Register it there", schema_text))
+            }
+            _ => fault,
+        })?;
+        if self.0.settings.lookup == Lookup::Latest {
+            judge_latest(subject, schema_text, &found)?;
+        }
+        let told = if request.is_lookup() { "schema found" } else { "schema registered" };
+        tracing::info!(subject, id = found.id, "{told}");
+        Ok(found.id)
     }
 
     /// The text of the Avro schema with this id.
@@ -134,7 +161,7 @@ impl Registry {
         }
         let request = Request::Fetch(id);
         let schema = self.ask(request).await?;
-        if schema.schema_type != SchemaType::Avro || !schema.references.is_empty() {
+        if !schema.is_plain_avro {
             return Err(Code::RegistryRefused
                 .fault(format!("{request} is not an Avro schema on its own"))
                 .hint("Read the topic with a client of that format."));
@@ -164,7 +191,7 @@ impl Registry {
     }
 
     /// Sends a request until there is an answer, a refusal, or no time left.
-    async fn ask(&self, request: Request<'_>) -> Result<RegisteredSchema, Fault> {
+    async fn ask(&self, request: Request<'_>) -> Result<Answer, Fault> {
         let what = request.to_string();
         let settings = &self.0.settings;
         let deadline = settings.retry_for.map(|time| Instant::now() + time);
@@ -194,11 +221,14 @@ impl Registry {
     }
 
     /// Asks one address after the other; a definite answer ends it, whichever gives it.
-    async fn attempt(&self, request: Request<'_>, what: &str) -> Result<RegisteredSchema, Outcome> {
+    async fn attempt(&self, request: Request<'_>, what: &str) -> Result<Answer, Outcome> {
         let mut causes = Vec::new();
         for (address, endpoint) in &self.0.endpoints {
             let began = Instant::now();
-            let answer = request.send(endpoint).await.map_err(|error| judge(&error, what));
+            let answer = request
+                .send(endpoint)
+                .await
+                .map_err(|error| judge(&error, what, request.is_lookup()));
             let outcome = match &answer {
                 Ok(_) => RegistryOutcome::Answered,
                 Err(Outcome::Refused(_)) => RegistryOutcome::Refused,
@@ -214,32 +244,100 @@ impl Registry {
     }
 }
 
+/// What a registry answers.
+struct Answer {
+    id: u32,
+    schema: String,
+    /// It is Avro, and refers to no other subject.
+    is_plain_avro: bool,
+}
+
+impl From<RegisteredSchema> for Answer {
+    fn from(known: RegisteredSchema) -> Self {
+        let is_plain_avro = known.schema_type == SchemaType::Avro && known.references.is_empty();
+        Self { id: known.id, schema: known.schema, is_plain_avro }
+    }
+}
+
 /// What a registry is asked. Prints as the object of a sentence.
 #[derive(Clone, Copy)]
 enum Request<'a> {
     Register { subject: &'a str, schema_text: &'a str },
+    Find { subject: &'a str, schema_text: &'a str },
+    Latest { subject: &'a str },
     Fetch(u32),
 }
 
 impl Request<'_> {
-    async fn send(self, endpoint: &SrSettings) -> Result<RegisteredSchema, SRCError> {
+    async fn send(self, endpoint: &SrSettings) -> Result<Answer, SRCError> {
         match self {
             Self::Register { subject, schema_text } => {
                 let schema = SuppliedSchema::new(None, SchemaType::Avro, schema_text.to_owned());
-                post_schema(endpoint, subject.to_owned(), schema).await
+                post_schema(endpoint, subject.to_owned(), schema).await.map(Answer::from)
             }
-            Self::Fetch(id) => get_schema_by_id(id, endpoint).await,
+            Self::Find { subject, schema_text } => find(endpoint, subject, schema_text).await,
+            Self::Latest { subject } => {
+                get_schema_by_subject_and_version(endpoint, subject, None).await.map(Answer::from)
+            }
+            Self::Fetch(id) => get_schema_by_id(id, endpoint).await.map(Answer::from),
         }
+    }
+
+    /// Whether a schema is looked for that somebody else has to register.
+    const fn is_lookup(self) -> bool {
+        matches!(self, Self::Find { .. } | Self::Latest { .. })
     }
 }
 
 impl fmt::Display for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Register { subject, .. } => write!(f, "the schema for subject '{subject}'"),
+            Self::Register { subject, .. } | Self::Find { subject, .. } => {
+                write!(f, "the schema for subject '{subject}'")
+            }
+            Self::Latest { subject } => {
+                write!(f, "the latest version of the schema for subject '{subject}'")
+            }
             Self::Fetch(id) => write!(f, "the schema with id {id}"),
         }
     }
+}
+
+/// Asks for a schema that the subject has, and registers nothing: POST /subjects/(string: subject)
+/// of Confluent's API.
+async fn find(endpoint: &SrSettings, subject: &str, schema_text: &str) -> Result<Answer, SRCError> {
+    let body = serde_json::json!({ "schema": schema_text, "schemaType": "AVRO" }).to_string();
+    let found = perform_sr_call(endpoint, SrCall::PostForVersion(subject, &body)).await?;
+    let missing = || SRCError::non_retryable_without_cause("the answer has no id");
+    let id = found.id.ok_or_else(missing)?;
+    Ok(Answer { id, schema: schema_text.to_owned(), is_plain_avro: true })
+}
+
+/// Refuses a latest version by which a reader would see something else than was written.
+fn judge_latest(subject: &str, own: &str, latest: &Answer) -> Result<(), Fault> {
+    let place = if latest.is_plain_avro {
+        match essence::compare(own, &latest.schema) {
+            Ok(()) => return Ok(()),
+            Err(place) => place,
+        }
+    } else {
+        "it is not an Avro schema on its own".to_owned()
+    };
+    Err(Code::SchemaNotRegistered
+        .fault(format!(
+            "the latest version of subject '{subject}' (id {}) is another schema than the record's, \
+             so it cannot stand for it: {place}",
+            latest.id
+        ))
+        .hint(to_be_registered("Register a version by which the same bytes are read", own)))
+}
+
+/// What to do about a schema that has to be in the registry, with its text.
+fn to_be_registered(what: &str, schema_text: &str) -> String {
+    format!(
+        "{what} (POST /subjects/…/versions) and restart the connector, or set \
+         auto.register.schemas=true. The schema: {schema_text}"
+    )
 }
 
 /// A client for one address. The library would go on to the next address after a definite refusal

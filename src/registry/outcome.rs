@@ -23,8 +23,9 @@ pub(super) enum Outcome {
     Refused(Fault),
 }
 
-/// Judges an error of the client library. `what` is what was asked for, `the schema for subject 's'`.
-pub(super) fn judge(error: &SRCError, what: &str) -> Outcome {
+/// Judges an error of the client library. `what` is what was asked for, `the schema for subject 's'`;
+/// for a look-up, that it is not there is an answer.
+pub(super) fn judge(error: &SRCError, what: &str, is_lookup: bool) -> Outcome {
     let source = error.source();
     let answer = source.and_then(|source| source.downcast_ref::<RawError>());
     let Some(status) = status(&error.error) else {
@@ -53,6 +54,9 @@ pub(super) fn judge(error: &SRCError, what: &str) -> Outcome {
             "{}; is schema.registry.url the whole address of the registry?",
             text("does not know")
         )),
+        404 if is_lookup => {
+            Outcome::Refused(Code::SchemaNotRegistered.fault(text("does not have")))
+        }
         404 => Outcome::Refused(
             Code::RegistryRefused
                 .fault(text("does not know"))

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::SubjectNaming;
 use crate::config::Secret;
 use crate::error::{Code, Fault};
 
@@ -13,6 +14,10 @@ pub struct Settings {
     pub addresses: Vec<Address>,
     /// Who asks.
     pub authentication: Authentication,
+    /// How subjects are named.
+    pub naming: SubjectNaming,
+    /// How the id of a schema is found.
+    pub lookup: Lookup,
     /// Limit on one request to one address, connecting included.
     pub request_timeout: Duration,
     /// For how long a registry that does not answer is asked again; `None`: for ever.
@@ -24,18 +29,33 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The defaults for these addresses: 30 s for a request, 5 minutes of attempts, pauses of
-    /// 200 ms to 60 s.
+    /// The defaults for these addresses: subjects named after topics, schemas registered, 30 s for
+    /// a request, 5 minutes of attempts, pauses of 200 ms to 60 s.
     pub const fn new(addresses: Vec<Address>, authentication: Authentication) -> Self {
         Self {
             addresses,
             authentication,
+            naming: SubjectNaming::Topic,
+            lookup: Lookup::Register,
             request_timeout: Duration::from_secs(30),
             retry_for: Some(Duration::from_secs(300)),
             first_delay: Duration::from_millis(200),
             longest_delay: Duration::from_secs(60),
         }
     }
+}
+
+/// How the id of a schema is found under its subject.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lookup {
+    /// It is registered if the registry does not have it (`auto.register.schemas=true`).
+    #[default]
+    Register,
+    /// The registry must have this very schema (`auto.register.schemas=false`).
+    Exact,
+    /// The subject's latest version stands for it, if bytes mean the same by both
+    /// (`use.latest.version=true`).
+    Latest,
 }
 
 /// How the registry learns who asks.

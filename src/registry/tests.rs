@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
-use super::{Address, Authentication, Registry, Settings};
+use super::{Address, Authentication, Lookup, Registry, Settings};
 use crate::config::Secret;
 use crate::error::{Code, Fate, Fault};
 
@@ -143,10 +143,10 @@ async fn closed_port() -> String {
 async fn a_schema_is_registered_once_and_its_id_remembered() {
     let fake = Fake::start(vec![id(7), id(8), id(9)]).await;
     let registry = fake.registry();
-    assert_eq!(registry.register("srv.t-value", SCHEMA).await, Ok(7));
-    assert_eq!(registry.clone().register("srv.t-value", SCHEMA).await, Ok(7));
-    assert_eq!(registry.register("srv.t-key", SCHEMA).await, Ok(8));
-    assert_eq!(registry.register("srv.t-value", "\"string\"").await, Ok(9));
+    assert_eq!(registry.id("srv.t-value", SCHEMA).await, Ok(7));
+    assert_eq!(registry.clone().id("srv.t-value", SCHEMA).await, Ok(7));
+    assert_eq!(registry.id("srv.t-key", SCHEMA).await, Ok(8));
+    assert_eq!(registry.id("srv.t-value", "\"string\"").await, Ok(9));
     let requests = fake.requests();
     assert_eq!(requests.len(), 3);
     assert!(requests[0].starts_with("POST /subjects/srv.t-value/versions HTTP/1.1"));
@@ -163,7 +163,7 @@ async fn concurrent_callers_share_one_request() {
     let callers: Vec<_> = (0..8)
         .map(|_| {
             let registry = registry.clone();
-            tokio::spawn(async move { registry.register("s", SCHEMA).await })
+            tokio::spawn(async move { registry.id("s", SCHEMA).await })
         })
         .collect();
     sign.send(()).unwrap();
@@ -199,7 +199,7 @@ async fn whatever_may_heal_is_asked_again() {
     let mut waiting = registry.waiting();
     let asked = tokio::spawn({
         let registry = registry.clone();
-        async move { registry.register("srv.t-value", SCHEMA).await }
+        async move { registry.id("srv.t-value", SCHEMA).await }
     });
     let seen = waiting.wait_for(Option::is_some).await.unwrap().clone().unwrap();
     assert_eq!(seen.what, "the schema for subject 'srv.t-value'");
@@ -213,14 +213,14 @@ async fn whatever_may_heal_is_asked_again() {
 async fn a_failure_is_not_remembered() {
     let fake = Fake::start(vec![error(409, 409, "incompatible"), id(7)]).await;
     let registry = fake.registry();
-    let fault = registry.register("s", SCHEMA).await.unwrap_err();
+    let fault = registry.id("s", SCHEMA).await.unwrap_err();
     assert_eq!(fault.code(), Code::SchemaIncompatible);
-    assert_eq!(registry.register("s", SCHEMA).await, Ok(7));
+    assert_eq!(registry.id("s", SCHEMA).await, Ok(7));
 }
 
 async fn refused(answer: Answer) -> Fault {
     let fake = Fake::start(vec![answer]).await;
-    let fault = fake.registry().register("srv.public.t-value", SCHEMA).await.unwrap_err();
+    let fault = fake.registry().id("srv.public.t-value", SCHEMA).await.unwrap_err();
     assert_eq!(fake.requests().len(), 1, "{fault}");
     assert!(fault.to_string().contains("srv.public.t-value"), "{fault}");
     fault
@@ -258,7 +258,7 @@ async fn after_its_time_an_unreachable_registry_is_a_fault_that_may_heal() {
     let address = closed_port().await;
     let settings = Settings { retry_for: Some(Duration::from_millis(30)), ..settings(&[&address]) };
     let registry = Registry::new(settings).unwrap();
-    let fault = registry.register("s", SCHEMA).await.unwrap_err();
+    let fault = registry.id("s", SCHEMA).await.unwrap_err();
     assert_eq!(fault.code(), Code::RegistryUnreachable);
     assert_eq!(fault.fate(), Fate::Retry);
     assert!(fault.to_string().contains(&address), "{fault}");
@@ -271,7 +271,7 @@ async fn without_time_for_attempts_there_is_one() {
     let fake = Fake::start(vec![error(500, 50_001, "x"), id(1)]).await;
     let address = format!("http://{}", fake.address);
     let settings = Settings { retry_for: Some(Duration::ZERO), ..settings(&[&address]) };
-    let fault = Registry::new(settings).unwrap().register("s", SCHEMA).await.unwrap_err();
+    let fault = Registry::new(settings).unwrap().id("s", SCHEMA).await.unwrap_err();
     assert_eq!(fault.code(), Code::RegistryUnreachable);
     assert!(fault.to_string().contains("HTTP 500, error 50001"), "{fault}");
     assert_eq!(fake.requests().len(), 1);
@@ -281,14 +281,14 @@ async fn without_time_for_attempts_there_is_one() {
 async fn the_next_address_answers_where_one_does_not() {
     let (dead, fake) = (closed_port().await, Fake::start(vec![id(7)]).await);
     let registry = registry(&[&dead, &format!("http://{}", fake.address)]);
-    assert_eq!(registry.register("s", SCHEMA).await, Ok(7));
+    assert_eq!(registry.id("s", SCHEMA).await, Ok(7));
 }
 
 #[tokio::test]
 async fn a_definite_refusal_is_not_hidden_by_another_address() {
     let fake = Fake::start(vec![error(409, 409, "no")]).await;
     let registry = registry(&[&format!("http://{}", fake.address), &closed_port().await]);
-    let fault = registry.register("s", SCHEMA).await.unwrap_err();
+    let fault = registry.id("s", SCHEMA).await.unwrap_err();
     assert_eq!(fault.code(), Code::SchemaIncompatible);
 }
 
@@ -297,7 +297,7 @@ async fn authorization(prefix: &str, authentication: Authentication) -> (Option<
     let fake = Fake::start(vec![error(401, 40_101, "who are you")]).await;
     let address = format!("http://{prefix}{}", fake.address);
     let registry = Registry::new(Settings { authentication, ..settings(&[&address]) }).unwrap();
-    let fault = registry.register("s", SCHEMA).await.unwrap_err();
+    let fault = registry.id("s", SCHEMA).await.unwrap_err();
     let request = fake.requests().remove(0);
     let headers: Vec<_> = request
         .lines()
@@ -332,7 +332,7 @@ async fn credentials_arrive_and_are_never_shown() {
 async fn an_unreachable_address_is_shown_without_its_password() {
     let dead = closed_port().await.replace("http://", "http://bob:s3cret@");
     let settings = Settings { retry_for: Some(Duration::ZERO), ..settings(&[&dead]) };
-    let fault = Registry::new(settings).unwrap().register("s", SCHEMA).await.unwrap_err();
+    let fault = Registry::new(settings).unwrap().id("s", SCHEMA).await.unwrap_err();
     assert!(!fault.to_string().contains("s3cret"), "{fault}");
 }
 
@@ -378,4 +378,71 @@ async fn who_knows_no_address_of_a_registry_is_none_and_is_named() {
     assert!(text.contains("schema.registry.url"), "{text}");
     let empty = Fake::start(vec![error(404, 40_403, "Schema not found")]).await;
     assert_eq!(empty.registry().check().await, Ok(()));
+}
+
+fn looking(fake: &Fake, lookup: Lookup) -> Registry {
+    let address = format!("http://{}", fake.address);
+    Registry::new(Settings { lookup, ..settings(&[&address]) }).unwrap()
+}
+
+#[tokio::test]
+async fn a_schema_that_others_register_is_looked_up_and_never_posted_as_a_version() {
+    let missing = || error(404, 40_403, "Schema not found");
+    let fake = Fake::start(vec![error(404, 40_401, "Subject 's' not found."), missing(), id(7)]);
+    let fake = fake.await;
+    let registry = looking(&fake, Lookup::Exact);
+    for number in ["40401", "40403"] {
+        let fault = registry.id("s", SCHEMA).await.unwrap_err();
+        assert_eq!((fault.code(), fault.fate()), (Code::SchemaNotRegistered, Fate::Halt));
+        for part in ["subject 's'", number, SCHEMA, "auto.register.schemas"] {
+            assert!(fault.to_string().contains(part), "{part}: {fault}");
+        }
+    }
+    // once it is there it is found, and remembered
+    assert_eq!(registry.id("s", SCHEMA).await, Ok(7));
+    assert_eq!(registry.id("s", SCHEMA).await, Ok(7));
+    let requests = fake.requests();
+    assert_eq!(requests.len(), 3);
+    for request in &requests {
+        assert!(request.starts_with("POST /subjects/s?"), "{request}");
+    }
+    let body: serde_json::Value =
+        serde_json::from_str(requests[0].split_once("\r\n\r\n").unwrap().1).unwrap();
+    assert_eq!(body["schema"], SCHEMA);
+}
+
+#[tokio::test]
+async fn a_look_up_that_is_not_answered_is_repeated() {
+    let fake = Fake::start(vec![error(500, 50_001, "x"), Answer::Close, id(7)]).await;
+    assert_eq!(looking(&fake, Lookup::Exact).id("s", SCHEMA).await, Ok(7));
+    let fake = Fake::start(vec![error(401, 40_101, "who")]).await;
+    let fault = looking(&fake, Lookup::Exact).id("s", SCHEMA).await.unwrap_err();
+    assert_eq!(fault.code(), Code::RegistryRefused);
+}
+
+#[tokio::test]
+async fn a_latest_version_stands_for_the_schema_if_bytes_say_the_same_by_both() {
+    let latest = |schema: &str| {
+        let body = serde_json::json!({
+            "subject": "s", "id": 9, "version": 3, "schemaType": "AVRO", "schema": schema
+        });
+        Answer::Body(200, body.to_string())
+    };
+    let own = r#"{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}"#;
+    let documented =
+        r#"{"type":"record","name":"R","doc":"x","fields":[{"name":"a","type":"int"}]}"#;
+    let wider = r#"{"type":"record","name":"R","fields":[{"name":"a","type":"long"}]}"#;
+    let missing = error(404, 40_401, "Subject 's' not found.");
+    let fake = Fake::start(vec![missing, latest(wider), latest(documented)]).await;
+    let registry = looking(&fake, Lookup::Latest);
+    for says in ["40401", "fields.a.type"] {
+        let fault = registry.id("s", own).await.unwrap_err();
+        assert_eq!(fault.code(), Code::SchemaNotRegistered);
+        assert!(fault.to_string().contains(says), "{fault}");
+        assert!(fault.to_string().contains(own), "{fault}");
+    }
+    assert_eq!(registry.id("s", own).await, Ok(9));
+    for request in fake.requests() {
+        assert!(request.starts_with("GET /subjects/s/versions/latest"), "{request}");
+    }
 }

@@ -10,7 +10,7 @@ use crate::config::TypedConnector;
 use crate::error::{Code, Fault};
 use crate::kafka::Topics;
 use crate::plan::{TablePlan, topic_collisions};
-use crate::stage::refuse_null_keys_if_compacted;
+use crate::stage::{Side, refuse_null_keys_if_compacted};
 
 /// All faults that publishing these tables would meet.
 pub(super) async fn rehearse(
@@ -81,11 +81,17 @@ fn collisions(connector: &TypedConnector, versions: &[TableVersion]) -> Vec<Faul
 
 fn check_schemas(connector: &TypedConnector, plan: &TablePlan) -> Result<(), Fault> {
     for record in plan.records() {
-        let sides =
-            [(&record.key, connector.key.converter), (&record.value, connector.value.converter)];
-        for (shape, converter) in sides {
-            if let Some(shape) = shape {
-                converter.schema_text(&shape.schema)?;
+        let sides = [
+            (Side::Key, &record.key, &connector.key),
+            (Side::Value, &record.value, &connector.value),
+        ];
+        for (side, shape, settings) in sides {
+            let Some(shape) = shape else { continue };
+            let text = settings.converter.schema_text(&shape.schema)?;
+            if let (Some(text), Some(registry)) = (text, &settings.registry) {
+                // a topic that depends on rows is a topic all the same
+                let topic = record.topic.fixed().unwrap_or("…");
+                registry.naming.subject(topic, side.as_str(), &text)?;
             }
         }
     }

@@ -66,11 +66,9 @@ impl LiveServices {
 impl Registries {
     /// The registry's client remembers what it was told.
     async fn id(&self, topic: &str, side: Side, text: &str) -> Result<u32, Fault> {
-        let subject = match side {
-            Side::Key => format!("{topic}-key"),
-            Side::Value => format!("{topic}-value"),
-        };
-        self.of(side)?.register(&subject, text).await
+        let registry = self.of(side)?;
+        let subject = registry.subject(topic, side.as_str(), text)?;
+        registry.id(&subject, text).await
     }
 
     async fn first_id(

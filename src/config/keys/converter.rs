@@ -12,14 +12,10 @@ pub const TABLES: [&Table; 2] = [&REGISTRY, &CONVERTER_DETAILS];
 const NAME_STRATEGIES: &[Choice] = &[
     Choice::of("io.confluent.kafka.serializers.subject.TopicNameStrategy"),
     Choice::of("TopicNameStrategy"),
-    Choice::refused(
-        "io.confluent.kafka.serializers.subject.RecordNameStrategy",
-        "subjects are named after topics",
-    ),
-    Choice::refused(
-        "io.confluent.kafka.serializers.subject.TopicRecordNameStrategy",
-        "subjects are named after topics",
-    ),
+    Choice::of("io.confluent.kafka.serializers.subject.RecordNameStrategy"),
+    Choice::of("RecordNameStrategy"),
+    Choice::of("io.confluent.kafka.serializers.subject.TopicRecordNameStrategy"),
+    Choice::of("TopicRecordNameStrategy"),
 ];
 
 keys! {
@@ -42,22 +38,20 @@ keys! {
         HTTP_READ_TIMEOUT "<key|value>.converter.http.read.timeout.ms" Int ("30000") Low
             "Limit on one request to one address of the registry, connecting included."
             Rule::AtLeast(1);
+        AUTO_REGISTER "<key|value>.converter.auto.register.schemas" Boolean ("true") Medium
+            "Whether a schema that the registry does not have is registered, if its compatibility rule allows it; if not, the task stops and shows the schema.";
+        USE_LATEST "<key|value>.converter.use.latest.version" Boolean ("false") Low
+            "With auto.register.schemas=false: the subject's latest version stands for the record's schema, if both give bytes the same meaning (documentation, defaults, aliases and parameters may differ).";
+        KEY_STRATEGY "<key|value>.converter.key.subject.name.strategy" Class
+            ("io.confluent.kafka.serializers.subject.TopicNameStrategy") Medium
+            "How the key converter names subjects: <topic>-key, the record's full name, or <topic>-<full name>."
+            Rule::OneOf(NAME_STRATEGIES);
+        VALUE_STRATEGY "<key|value>.converter.value.subject.name.strategy" Class
+            ("io.confluent.kafka.serializers.subject.TopicNameStrategy") Medium
+            "How the value converter names subjects: <topic>-value, the record's full name, or <topic>-<full name>."
+            Rule::OneOf(NAME_STRATEGIES);
     }
     no effect {
-        "<key|value>.converter.auto.register.schemas" Boolean ("true")
-            "a schema that the registry does not have is always registered, if its compatibility rule allows it"
-            Rule::OneOf(&[
-                Choice::of("true"),
-                Choice::refused("false", "a record is always written with the schema of its own table version"),
-            ]);
-        "<key|value>.converter.key.subject.name.strategy" Class
-            ("io.confluent.kafka.serializers.subject.TopicNameStrategy")
-            "subjects are always named <topic>-key and <topic>-value"
-            Rule::OneOf(NAME_STRATEGIES);
-        "<key|value>.converter.value.subject.name.strategy" Class
-            ("io.confluent.kafka.serializers.subject.TopicNameStrategy")
-            "subjects are always named <topic>-key and <topic>-value"
-            Rule::OneOf(NAME_STRATEGIES);
         "<key|value|header>.converter.schemas.cache.size" Int ("1000")
             "an id is kept for as long as its schema is in use";
         "<key|value>.converter.schemas.cache.config" Int ("1000")
@@ -65,7 +59,7 @@ keys! {
         "<key|value>.converter.max.schemas.per.subject" Int ("1000")
             "an id is kept for as long as its schema is in use";
         "<key|value>.converter.latest.compatibility.strict" Boolean ("true")
-            "matters only with use.latest.version, which is refused";
+            "a latest version that does not fit is never written with";
         "<key|value>.converter.id.compatibility.strict" Boolean ("true")
             "matters only with use.schema.id, which is refused";
         "<key|value>.converter.bearer.auth.credentials.source" String ("STATIC_TOKEN")
@@ -81,8 +75,6 @@ keys! {
     refused {
         "<key|value>.converter.schema.registry.basic.auth.user.info" Password ()
             "its name is basic.auth.user.info";
-        "<key|value>.converter.use.latest.version" Boolean ("false")
-            "a record is always written with the schema of its own table version";
         "<key|value>.converter.use.schema.id" Int ("-1")
             "a record is always written with the schema of its own table version";
         "<key|value>.converter.normalize.schemas" Boolean ("false")
