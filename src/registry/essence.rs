@@ -20,7 +20,7 @@ pub(super) fn compare(own: &str, other: &str) -> Result<(), String> {
     let [own, other] = [own, other]
         .map(|text| serde_json::from_str(text).ok().and_then(|schema: Value| essence(&schema, "")));
     match (own, other) {
-        (Some(own), Some(other)) => match difference(&own, &other, String::new()) {
+        (Some(own), Some(other)) => match difference(&own, &other, "") {
             Some(place) => Err(place),
             None => Ok(()),
         },
@@ -90,14 +90,14 @@ fn full_name(name: &str, namespace: &str) -> String {
 }
 
 /// The first place at which two essences differ, `fields.after.fields.v: "int" and "long"`.
-fn difference(own: &Value, other: &Value, place: String) -> Option<String> {
+fn difference(own: &Value, other: &Value, place: &str) -> Option<String> {
     match (own, other) {
         (Value::Object(own), Value::Object(other)) => {
             let names = own.keys().chain(other.keys().filter(|name| !own.contains_key(*name)));
             names.into_iter().find_map(|name| {
-                let at = joined(&place, name);
+                let at = joined(place, name);
                 match (own.get(name), other.get(name)) {
-                    (Some(own), Some(other)) => difference(own, other, at),
+                    (Some(own), Some(other)) => difference(own, other, &at),
                     (own, other) => Some(told(&at, own, other)),
                 }
             })
@@ -106,14 +106,14 @@ fn difference(own: &Value, other: &Value, place: String) -> Option<String> {
             (0..own.len().max(other.len())).find_map(|index| {
                 let (own, other) = (own.get(index), other.get(index));
                 let named = own.or(other).and_then(|one| one.get("name")).and_then(Value::as_str);
-                let at = joined(&place, named.unwrap_or(&index.to_string()));
+                let at = joined(place, named.unwrap_or(&index.to_string()));
                 match (own, other) {
-                    (Some(own), Some(other)) => difference(own, other, at),
+                    (Some(own), Some(other)) => difference(own, other, &at),
                     (own, other) => Some(told(&at, own, other)),
                 }
             })
         }
-        (own, other) => (own != other).then(|| told(&place, Some(own), Some(other))),
+        (own, other) => (own != other).then(|| told(place, Some(own), Some(other))),
     }
 }
 

@@ -61,7 +61,7 @@ def strategies(t: Trial) -> None:
     equal(expected - _subjects(t), set(), "subjects that are missing")
     equal(others, set(), "subjects beside them")
     check(f"{t.name}.public.t.Key" in expected and f"{t.name}.public.t-{t.name}.public.t.Envelope" in expected, f"names: {expected}")
-    shown = t.command("tail", "--bootstrap-servers", t.kafka.address, "--registry-url", t.registry.address, "--no-follow",
+    shown = t.command("tail", "--bootstrap-servers", t.kafka.address, "--registry-url", t.registry.address, "--no-follow", "--from-beginning",
                       f"{t.name}.public.t", f"{t.name}.transaction", f"{t.name}.schema-changes")
     shown.succeed()
     check("<TG-E" not in shown.out and shown.out.count("\n") > 3, f"tail decodes all of it: {shown.out}")

@@ -9,7 +9,7 @@ from harness.trial import Trial
 # What the stream says of definitions is the same on every version of the server.
 SERVER_MATTERS = False
 # The others show the most of it in less time.
-LONG = {"classes"}
+LONG = {"classes", "split"}
 
 
 def announced(t: Trial, table: str = "t") -> list[tuple[Any, ...]]:
@@ -87,4 +87,31 @@ def classes(t: Trial) -> None:
                              (8, "reinterpretation", "forward", "stopped")], "what was let pass, and what was not")
 
 
-CASES = {"refuse": refuse, "classes": classes}
+def split(t: Trial) -> None:
+    """Inside a transaction that Kafka gets in parts: what is before the change stays there, once; the message says how far; the same place again."""
+    rows = 12_000
+    parts = {"transaction.stage.bytes": str(1 << 16), "transaction.max.bytes": str(1 << 18), "max.queue.size.in.bytes": str(1 << 20)}
+    connector = t.worker().create(t.name, t.config() | {"schema.changes.public.t": "refuse"} | parts)
+    t.wait_streaming()
+    fill = "insert into t (id, u) select g, repeat('x', 100) from generate_series({}, {}) g"
+    t.sql(f"begin; {fill.format(2, rows)}; alter table t add extra text; {fill.format(rows + 1, 2 * rows)}; commit",
+          "insert into other values (9, 9)")
+    trace = connector.wait_failed("TG-E-SCHEMA-CHANGED")
+    check("extra added: text" in trace and "is published" in trace, f"change and extent are named: {trace}")
+    expected = list(range(1, rows + 1))
+    equal([r.after["id"] for r in t.topic("t").read()], expected, "rows: all before the change")
+    equal(len(t.topic("other").read()), 1, "rows of what is behind it")
+    equal(connector.fail_again("TG-E-SCHEMA-CHANGED"), trace, "it is refused at the same place")
+    t.workers[-1].kill()
+    t.workers[-1].start()
+    equal(connector.wait_failed("TG-E-SCHEMA-CHANGED"), trace, "and by another process")
+    equal([r.after["id"] for r in t.topic("t").read()], expected, "rows after restarts")
+    patch(t, acknowledgement(trace))
+    t.wait_streaming()
+    equal([r.after["id"] for r in t.settled_records("t")], list(range(1, 2 * rows + 1)), "rows")
+    equal(announced(t), [(1, "baseline", "refuse", "forwarded"), (2, "additive", "refuse", "stopped"),
+                         (2, "additive", "refuse", "acknowledged")], "what is announced")
+    t.exactly_once(t.topic("t").read())
+
+
+CASES = {"refuse": refuse, "classes": classes, "split": split}
