@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::files::{Addresses, assumed_worker, read_connector, read_worker};
 use super::output::{self, Paint};
 use crate::error::Fault;
-use crate::worker::{Finding, Worker};
+use crate::worker::{Finding, Worker, is_foreseen};
 
 /// Arguments of `tidegate check`.
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ impl Check {
         let text = if self.json {
             as_json(&name, &findings, &notes).to_string()
         } else {
-            let text = as_text(&name, &findings, paint);
+            let text = as_text(&name, &findings, notes.iter().any(|note| is_foreseen(note)), paint);
             notes.iter().fold(text, |text, note| format!("{text}\n{}", paint.dim(note)))
         };
         output::line(&text);
@@ -64,7 +64,11 @@ fn what(fault: &Fault) -> String {
     text
 }
 
-fn as_text(name: &str, findings: &[Finding], paint: Paint) -> String {
+fn as_text(name: &str, findings: &[Finding], stops: bool, paint: Paint) -> String {
+    if findings.is_empty() && stops {
+        // of what is wrong with nothing but where the connector stands
+        return format!("'{name}' has no faults, and its task will not go on as it is:");
+    }
     if findings.is_empty() {
         return paint.green(&format!("'{name}' is in order."));
     }
@@ -136,8 +140,10 @@ mod tests {
                 wal_level is 'replica'
                 to mend it: ALTER SYSTEM SET wal_level = logical, then restart the server.
             'c' has 2 faults."#]]
-        .assert_eq(&as_text("c", &findings(), Paint(false)));
-        assert_eq!(as_text("c", &[], Paint(false)), "'c' is in order.");
+        .assert_eq(&as_text("c", &findings(), false, Paint(false)));
+        assert_eq!(as_text("c", &[], false, Paint(false)), "'c' is in order.");
+        let stops = as_text("c", &[], true, Paint(false));
+        assert!(!stops.contains("in order"), "{stops}");
     }
 
     #[test]

@@ -17,6 +17,6 @@ pub use crate::kafka::WrittenTopics;
 pub use crate::observe::ChunkProgress;
 pub use crate::sources::{OrderDesk, SnapshotAction, SnapshotRequest, SnapshotTable};
 pub use lifecycle::{Backoff, Target, TaskState};
-pub use runtime::{BoxFuture, Finding, Runtime, Worker, foreseen, row_filters};
+pub use runtime::{BoxFuture, Finding, Runtime, Worker, foreseen, is_foreseen, row_filters};
 pub use task::{TaskControl, TaskHandle};
 pub use trial::{Look, TriedRecord};

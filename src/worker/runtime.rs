@@ -467,9 +467,17 @@ async fn idle_rules_now(connector: &TypedConnector) -> Vec<String> {
     }
 }
 
+/// How notes of what is foreseen begin.
+const FORESEEN: &str = "with this configuration the task stops until that is done: ";
+
 /// What is foreseen, as a note.
 pub fn foreseen(fault: &Fault) -> String {
-    format!("with this configuration the task stops until that is done: {fault}")
+    format!("{FORESEEN}{fault}")
+}
+
+/// Whether a note says that the task will stop.
+pub fn is_foreseen(note: &str) -> bool {
+    note.starts_with(FORESEEN)
 }
 
 /// What decides by which rows a connector's tables are published.

@@ -252,7 +252,7 @@ impl<'a, S: Services> Course<'a, S> {
         stored: Option<Offset>,
         end: Lsn,
     ) -> Result<Offset, Fault> {
-        self.tables.refuse_changed_filters(end).await?;
+        self.tables.refuse_changed_filters(Some(end)).await?;
         let generated = match self.publish(true).await {
             Ok(generated) => generated,
             Err(fault) => return Err(Box::pin(self.told(fault, stored.as_ref())).await?),
@@ -343,8 +343,8 @@ impl<'a, S: Services> Course<'a, S> {
             other => other,
         };
         combine(&preflight::check_beside(&self.settings, true).await)?;
-        // nothing was published yet, or all of it is published anew
-        self.tables.adopt_filters(self.stage)?;
+        // what an earlier attempt published is not taken back
+        self.tables.refuse_changed_filters(None).await?;
         let generated = self.publish(premade.is_some()).await?;
         self.tables.note_pushdown(self.stage, &self.members, None)?;
         let task = SnapshotTask {

@@ -238,7 +238,7 @@ async fn refuse_renamed_labels(
     let told = watched.iter().filter(|one| is_there(one.oid)).find_map(|one| {
         let what = renamed(one.oid, &one.label, &now)?;
         // a publication takes no enums
-        Some(redefined(Pushdown::None, (&one.table, &one.column), &what))
+        Some(redefined(one.has_key, (&one.table, &one.column), &what))
     });
     told.map_or(Ok(()), Err)
 }

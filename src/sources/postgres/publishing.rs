@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::ddl::Note;
 use super::decode::{CommitOutput, MessageOutput, Output, RowChange, Transaction, TruncateOutput};
 use super::event_fields::{EventFields, SnapshotMarker};
-use super::incremental::{Incremental, Signals};
+use super::incremental::{Incremental, Signals, TableWork};
 use super::messages::Messages;
 use super::offset::{Inside, Offset, Phase};
 use super::probe::Look;
@@ -271,6 +271,14 @@ impl<'a, S: Services> Publishing<'a, S> {
             self.stage.remember(chunks.state()?);
         }
         Ok(())
+    }
+
+    /// Rows of a table are not looked for any more that a changed filter moved.
+    ///
+    /// # Errors
+    /// Only if the program is wrong.
+    pub(super) fn give_up_refilter(&mut self, table: &TableWork) -> Result<(), Fault> {
+        self.tables.give_up_refilter(table, self.stage)
     }
 
     /// A rewritten table was read again.

@@ -9,6 +9,7 @@ mod ddl;
 mod departure;
 mod filters;
 mod meaning;
+mod pending;
 mod remedies;
 mod rewrite;
 mod suspicion;
@@ -19,8 +20,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use self::filters::former_filters;
 pub use self::filters::{adopt_filters, foresee_filters};
+use self::pending::Former;
 use super::catalogue::{TableFacts, fetch_tables, fetch_types, refresh_types};
 use super::connection::{Connection, Purpose};
 use super::incremental::{STATE_KEY, Work};
@@ -29,7 +30,7 @@ use super::publication::Member;
 use super::pushdown;
 use super::relations::{InstalledTable, RelationDescriptor};
 use super::reselect::{Reread, question};
-use super::row_filter::{BoundFilter, Labels, Scope, compile};
+use super::row_filter::{BoundFilter, Described, Labels, Scope, compile};
 use super::siblings::SiblingRule;
 pub(super) use super::state::Place;
 use super::state::{KnownVersion, PushedDown, TableHistory};
@@ -45,6 +46,7 @@ use crate::stage::{OpenTable, Services, Stage, TableState};
 
 pub(super) use ddl::DdlCapture;
 pub(super) use meaning::{WatchedLabels, redefined};
+pub(super) use pending::Missed;
 pub(super) use rewrite::{RereadTable, Upheaval};
 
 /// Looks up what the stream said of a type.
@@ -66,9 +68,9 @@ pub(super) struct Tables {
     origin: Origin,
     /// By the server's number of the table.
     histories: HashMap<u32, TableHistory>,
-    /// By table, the row filter before the configured one (`None`: there was none), while rows on
-    /// which the two differ are still being looked for.
-    former_filters: HashMap<String, Option<String>>,
+    /// The row filters before the configured ones, while rows on which the two differ are still being
+    /// looked for.
+    former_filters: Vec<Former>,
     types: TypeCatalogue,
     entries: Vec<Entry>,
     catalogue: Option<Connection>,
@@ -180,7 +182,7 @@ impl Tables {
             settings,
             origin,
             histories,
-            former_filters: former_filters(&Work::find(states)?),
+            former_filters: Former::all(&Work::find(states)?),
             types: TypeCatalogue::new(),
             entries: Vec::new(),
             catalogue: None,
@@ -354,7 +356,7 @@ impl Tables {
     ) -> InstalledTable {
         let index = self.entries.len();
         let key = resolved.version.key.clone();
-        let filter = self.bind(descriptor, &resolved.version, facts.as_ref());
+        let filter = self.bind(descriptor, &resolved.version, facts.as_ref(), place.commit);
         let siblings = self.remembering(&resolved.version);
         self.entries.push(Entry {
             siblings,
@@ -378,46 +380,54 @@ impl Tables {
         descriptor: &RelationDescriptor,
         version: &TableVersion,
         facts: Option<&TableFacts>,
+        at: Lsn,
     ) -> Option<Result<Filtered, Fault>> {
+        if let Err(fault) = self.refuse_moved(descriptor) {
+            return Some(Err(fault));
+        }
         let text = match self.filter_of(descriptor) {
             Ok(text) => text?,
             Err(fault) => return Some(Err(fault)),
         };
-        if let Err(fault) = self.refuse_redefined(descriptor, version.epoch) {
+        let described = Described { descriptor, epoch: version.epoch, at };
+        if let Err(fault) = self.refuse_redefined(described, !version.key.is_empty()) {
             return Some(Err(fault));
         }
         let scope = Scope { version, facts, types: &self.types };
-        let described = (descriptor, &self.labels);
-        let mut bound = BoundFilter::bind(text, &scope, described);
-        if let Some(former) = self.former_filters.get(&version.table.to_string()) {
-            let earlier = match former {
+        let named = (descriptor, &self.labels);
+        let mut bound = BoundFilter::bind(text, &scope, named);
+        if let Some(former) = self.former_of(descriptor) {
+            let earlier = match self.still_asked(former, described) {
                 Some(former) => format!("({former}) OR ({text})"),
                 None => "TRUE".to_owned(),
             };
-            bound = bound.and_then(|bound| bound.with_earlier(&earlier, &scope, described));
+            bound = bound.and_then(|bound| bound.with_earlier(&earlier, &scope, named));
         }
         let TableId { namespace, name } = &version.table;
         let metrics = self.metrics.table(namespace, name);
         metrics.set_filtered();
         if let Ok(bound) = &bound {
-            self.watched.set(descriptor, &bound.applied);
+            self.watched.set(descriptor, &bound.applied, !version.key.is_empty());
         }
         Some(bound.map(|bound| Filtered { bound, metrics }))
     }
 
-    /// Rows on which a table's former filter and the configured one differ are all found.
-    pub(super) fn end_refilter(&mut self, namespace: &str, name: &str) {
-        self.former_filters.remove(&format!("{namespace}.{name}"));
+    /// Binds the filter of a table's descriptions anew.
+    fn rebind(&mut self, namespace: &str, name: &str) {
         for index in 0..self.entries.len() {
             let Some(entry) = self.entries.get(index) else { continue };
             let TableId { namespace: own, name: own_name } = &entry.version.table;
             if own == namespace && own_name == name {
-                let filter = self.bind(&entry.descriptor, &entry.version, entry.facts.as_ref());
+                let filter = self.bound(entry);
                 if let Some(entry) = self.entries.get_mut(index) {
                     entry.filter = filter;
                 }
             }
         }
+    }
+
+    fn bound(&self, entry: &Entry) -> Option<Result<Filtered, Fault>> {
+        self.bind(&entry.descriptor, &entry.version, entry.facts.as_ref(), entry.place.commit)
     }
 
     /// A predicate over a table as the catalogue describes it, as SQL.
@@ -785,7 +795,7 @@ impl Tables {
             entry.state = State::Known;
         }
         let entry = self.entry(index)?;
-        let filter = self.bind(&entry.descriptor, &entry.version, entry.facts.as_ref());
+        let filter = self.bound(entry);
         self.entry_mut(index)?.filter = filter;
         Ok(())
     }

@@ -46,6 +46,11 @@ impl Incremental {
             published += u64::from(publishing.chunk_row(&change).await?);
         }
         self.advance(chunk, published);
+        // labels may have changed their names since it was looked at
+        if chunk.then.is_none() && !self.former_can_be_asked(facts, publishing).await? {
+            self.tell_anew(publishing);
+            return publishing.keep(self.state()?).await;
+        }
         if chunk.then.is_none() {
             if is_refilter && let Some(table) = self.work.tables.first() {
                 publishing.tables.end_refilter(&table.namespace, &table.name);
@@ -100,6 +105,9 @@ impl Incremental {
         }
         let table = self.work.tables.remove(0);
         let name = table.qualified_name();
+        if let Some(next) = table.next().filter(|_| fault.is_none()) {
+            self.work.tables.insert(0, next);
+        }
         self.pace = None;
         self.definition = None;
         self.tools.metrics.incremental.update(|progress| {
@@ -123,6 +131,7 @@ impl Incremental {
         if self.work.tables.is_empty() {
             self.tools.metrics.snapshot.end(fault.is_none(), clock_micros());
         }
+        self.show_all();
     }
 
     /// Shows everything that is to be read; what was read before stays shown until a new snapshot.

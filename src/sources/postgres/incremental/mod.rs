@@ -66,14 +66,14 @@ use self::placement::{Doubt, Placement, Step};
 use self::reader::{Choice, Chunk, Reader, Wanted};
 pub(super) use self::signals::Signals;
 pub use self::work::pending;
-pub(super) use self::work::{Aim, STATE_KEY, TableWork, Work};
+pub(super) use self::work::{Aim, FormerFilter, STATE_KEY, TableWork, Work};
 use super::Settings;
 use super::catalogue::TableFacts;
 use super::decode::Transaction;
 use super::driver::told_to_stop;
 use super::publishing::Publishing;
 use super::status::{Progress, clock_micros};
-use super::tables::Upheaval;
+use super::tables::{Missed, Upheaval};
 use super::wire::Lsn;
 use crate::error::{Code, Fate, Fault};
 use crate::observe::SourceMetrics;
@@ -514,7 +514,7 @@ impl Incremental {
             placement.give_up();
         }
         let Definition { facts, columns, choice, .. } = outcome?;
-        let work = table.clone();
+        let Some(work) = self.work.tables.first().cloned() else { return Ok(None) };
         Ok(Some((step, Wanted { facts, work, columns, choice, rows: self.rows })))
     }
 
@@ -526,15 +526,26 @@ impl Incremental {
         reader: &mut Reader,
         publishing: &mut Publishing<'_, S>,
     ) -> Result<Definition, Fault> {
-        if let Some(known) = self.definition.as_ref().filter(|known| known.is_of(table, &stamp)) {
-            return Ok(known.clone());
+        let known = self.definition.as_ref().filter(|known| known.is_of(table, &stamp)).cloned();
+        let facts = match &known {
+            // of labels no stamp tells
+            Some(known) if !table.aim.asks_labels() => return Ok(known.clone()),
+            Some(known) => known.facts.as_ref().clone(),
+            None => reader.facts(oid).await?,
+        };
+        let can_be_asked = self.former_can_be_asked(&facts, publishing).await?;
+        match known {
+            Some(known) if can_be_asked => return Ok(known),
+            _ if can_be_asked => {}
+            _ => self.tell_anew(publishing),
         }
+        let first = self.work.tables.first().cloned();
+        let table = &first.ok_or_else(|| Code::Internal.fault("a chunk of no table"))?;
         let settings = &self.tools.settings;
         if !settings.tables.captures(&table.namespace, &table.name) {
             let name = table.qualified_name();
             return Err(Code::TableMissing.fault("the table is not captured").at_table(name));
         }
-        let facts = reader.facts(oid).await?;
         let descriptor = facts.descriptor(self.tools.generated);
         let columns = descriptor.columns.into_iter().map(|column| column.name).collect();
         let filter = settings.row_filters.of(&table.namespace, &table.name).map(str::to_owned);
@@ -552,7 +563,8 @@ impl Incremental {
             Aim::Retell => Choice::Sides(sql(filter.as_ref()).await?),
             Aim::Refilter(before) => {
                 let now = sql(filter.as_ref()).await?;
-                match sql(before.as_ref()).await {
+                let before = before.as_ref().map(|before| &before.text);
+                match sql(before).await {
                     Ok(before) => Choice::Moved { before, now },
                     // it cannot be asked of these columns any more: all rows are told anew
                     Err(fault) if fault.code() == Code::FilterUnsupported => Choice::Sides(now),
@@ -563,6 +575,34 @@ impl Incremental {
         let facts = Arc::new(facts);
         let definition = Definition { table: table.clone(), stamp, facts, columns, choice };
         Ok(self.definition.insert(definition).clone())
+    }
+
+    /// Whether the former filter of the first table, if it has one, means of the table as it is what
+    /// it meant.
+    async fn former_can_be_asked<S: Services>(
+        &self,
+        facts: &TableFacts,
+        publishing: &mut Publishing<'_, S>,
+    ) -> Result<bool, Fault> {
+        let Some(Aim::Refilter(Some(former))) = self.work.tables.first().map(|one| &one.aim) else {
+            return Ok(true);
+        };
+        publishing.tables.can_be_asked(former, (facts, self.tools.generated)).await
+    }
+
+    /// All rows of the first table are told, from its beginning: what of them was published by the
+    /// former filter cannot be asked any more.
+    fn tell_anew<S: Services>(&mut self, publishing: &mut Publishing<'_, S>) {
+        self.pace = None;
+        self.definition = None;
+        if let Some(table) = self.work.tables.first_mut() {
+            tracing::warn!(
+                table = table.qualified_name(),
+                "the former row filter of a table cannot be asked any more: all rows are told anew"
+            );
+            table.tell_anew();
+            publishing.tables.forget_former(table);
+        }
     }
 
     /// The stream is where the chunk belongs: it is waited for and published.
@@ -638,7 +678,8 @@ impl Incremental {
             self.rest_for(UNTIL_FREE);
             return Ok(());
         }
-        let is_needed = self.work.tables.first().is_some_and(|table| table.aim.is_needed());
+        let Some(table) = self.work.tables.first().cloned() else { return Ok(()) };
+        let is_needed = table.aim.is_needed();
         // a privilege that is granted is seen by the next attempt, and without the rows the topic is
         // wrong; a restart would not read them either if the table was given up
         let may_be_granted = fault.code() == Code::ReplicationPermission && !is_needed;
@@ -648,7 +689,7 @@ impl Incremental {
             self.backoff = (self.backoff * 2).min(BACKOFF.1);
             if may_be_granted {
                 // others need not wait for that
-                self.denied = self.work.tables.first().map(TableWork::qualified_name);
+                self.denied = Some(table.qualified_name());
                 self.tools.metrics.wait_for(Some(fault));
                 self.work.put_last();
                 (self.pace, self.definition) = (None, None);
@@ -663,7 +704,12 @@ impl Incremental {
             self.rest_for(UNTIL_FREE);
             return Ok(());
         }
-        let Some(table) = self.work.tables.first() else { return Ok(()) };
+        if table.is_of_changed_filter() {
+            match publishing.tables.missed(&table).await? {
+                Missed::Moved(fault) => return Err(fault),
+                Missed::Gone | Missed::Excluded => publishing.give_up_refilter(&table)?,
+            }
+        }
         tracing::error!(
             table = table.qualified_name(),
             error = %fault,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Fault};
 use crate::observe::{ChunkProgress, SourceMetrics, TableProgress};
+use crate::sources::postgres::row_filter::Applied;
 use crate::sources::postgres::status::clock_micros;
 use crate::stage::TableState;
 
@@ -81,6 +82,18 @@ impl EndedTable {
         })
     }
 
+    fn stopped(table: &TableWork) -> Self {
+        Self {
+            table: table.qualified_name(),
+            how: End::Stopped,
+            condition: table.condition.clone(),
+            rows: table.rows,
+            scanned: table.scanned,
+            chunks: table.chunks,
+            fault: None,
+        }
+    }
+
     fn progress(&self) -> TableProgress {
         TableProgress {
             table: self.table.clone(),
@@ -106,11 +119,17 @@ pub(in crate::sources::postgres) struct TableWork {
     pub(in crate::sources::postgres) namespace: String,
     /// Its name.
     pub(in crate::sources::postgres) name: String,
+    /// Its number, where what was published of it under this name decides what is looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::sources::postgres) oid: Option<u32>,
     /// Only rows of which this is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::sources::postgres) condition: Option<String>,
     /// What is looked for.
     pub(in crate::sources::postgres) aim: Aim,
+    /// When its rewritten rows are read, all are told anew: a row filter changed, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) retells: bool,
     /// How many chunks were published.
     #[serde(default)]
     pub(super) chunks: u64,
@@ -139,7 +158,7 @@ pub(in crate::sources::postgres) enum Aim {
     Read,
     /// Rows that are on another side of the row filter than they were under this one; `None`: all
     /// rows were published.
-    Refilter(Option<String>),
+    Refilter(Option<FormerFilter>),
     /// All its rows, on their side of the row filter: what was published of them is not known.
     Retell,
     /// Its rows, for they were written anew and the stream does not show them.
@@ -151,10 +170,48 @@ pub(in crate::sources::postgres) enum Aim {
     },
 }
 
+/// A row filter by which rows were published.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredFormer")]
+pub(in crate::sources::postgres) struct FormerFilter {
+    /// As it was written.
+    pub(in crate::sources::postgres) text: String,
+    /// What its columns were then; `None`: nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::sources::postgres) applied: Option<Applied>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum StoredFormer {
+    /// As earlier programs stored it.
+    Text(String),
+    Known {
+        text: String,
+        #[serde(default)]
+        applied: Option<Applied>,
+    },
+}
+
+impl From<StoredFormer> for FormerFilter {
+    fn from(stored: StoredFormer) -> Self {
+        match stored {
+            StoredFormer::Text(text) => Self { text, applied: None },
+            StoredFormer::Known { text, applied } => Self { text, applied },
+        }
+    }
+}
+
 impl Aim {
     /// Rows on their sides of a filter that changed.
     pub(super) const fn is_refilter(&self) -> bool {
         matches!(self, Self::Refilter(_) | Self::Retell)
+    }
+
+    /// Labels of enums decide which rows are looked for.
+    pub(super) fn asks_labels(&self) -> bool {
+        let Self::Refilter(Some(former)) = self else { return false };
+        former.applied.as_ref().is_some_and(Applied::has_labels)
     }
 
     /// Without it topics would be wrong for good.
@@ -316,6 +373,35 @@ impl Work {
         Ok(())
     }
 
+    /// Rows of tables are to be looked for that a changed row filter moved. What is to be read of such
+    /// a table already becomes part of that: then all its rows are told anew.
+    pub(in crate::sources::postgres) fn refilter(&mut self, tables: Vec<TableWork>, id: &str) {
+        if self.tables.is_empty() && !tables.is_empty() {
+            *self = Self { id: id.to_owned(), ..Self::default() };
+        }
+        for table in tables {
+            match self.tables.iter_mut().find(|old| old.is_of(&table)) {
+                None => self.tables.push(table),
+                Some(old) if matches!(old.aim, Aim::Rewritten { .. }) => old.retells = true,
+                Some(old) => *old = TableWork { aim: Aim::Retell, ..table },
+            }
+        }
+    }
+
+    /// Rows that a changed filter of a table moved are not looked for any more.
+    pub(in crate::sources::postgres) fn give_up_refilter(&mut self, table: &str) {
+        for one in self.tables.iter_mut().filter(|one| one.qualified_name() == table) {
+            one.retells = false;
+        }
+        let (given_up, kept) = std::mem::take(&mut self.tables)
+            .into_iter()
+            .partition(|one| one.aim.is_refilter() && one.qualified_name() == table);
+        self.tables = kept;
+        let given_up: Vec<TableWork> = given_up;
+        self.ended.extend(given_up.iter().map(EndedTable::stopped));
+        self.ended.drain(..self.ended.len().saturating_sub(MOST_ENDED));
+    }
+
     /// A table is to be read from its beginning, whatever was read of it, or is waiting to be; an
     /// order for some of its rows is an order for all of them.
     pub(super) fn begin_again(&mut self, mut table: TableWork, id: &str) {
@@ -332,6 +418,9 @@ impl Work {
             // the truncate may not have been published yet
             *clears = true;
         }
+        // what is void needs not be told to be out
+        let is_void = matches!(table.aim, Aim::Rewritten { clears: true, .. });
+        table.retells = !is_void && old.is_of_changed_filter();
         *old = table;
     }
 
@@ -345,7 +434,12 @@ impl Work {
     /// A table has another name.
     pub(super) fn rename(&mut self, from: (&str, &str), to: (String, String)) -> bool {
         let is_it = |one: &&mut TableWork| (one.namespace.as_str(), one.name.as_str()) == from;
-        let Some(table) = self.tables.iter_mut().find(is_it) else { return false };
+        // what was published under the name of then does not move with the table
+        let Some(table) =
+            self.tables.iter_mut().find(is_it).filter(|one| !one.is_of_changed_filter())
+        else {
+            return false;
+        };
         (table.namespace, table.name) = to;
         true
     }
@@ -389,8 +483,10 @@ impl TableWork {
         Self {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
+            oid: None,
             condition: None,
             aim,
+            retells: false,
             chunks: 0,
             rows: 0,
             scanned: 0,
@@ -398,6 +494,28 @@ impl TableWork {
             cursor: None,
             through: None,
         }
+    }
+
+    /// The table of this number, whatever comes to have its name.
+    pub(in crate::sources::postgres) fn of_number(self, oid: u32) -> Self {
+        Self { oid: Some(oid), ..self }
+    }
+
+    /// Rows are looked for that a changed row filter moved, now or later.
+    pub(in crate::sources::postgres) const fn is_of_changed_filter(&self) -> bool {
+        self.aim.is_refilter() || self.retells
+    }
+
+    /// All its rows are to be told, from its beginning.
+    pub(super) fn tell_anew(&mut self) {
+        let Self { namespace, name, oid, .. } = self;
+        *self = Self { oid: *oid, ..Self::new(namespace, name, Aim::Retell) };
+    }
+
+    /// What is to be done when it is through.
+    pub(super) fn next(&self) -> Option<Self> {
+        let Self { namespace, name, .. } = self;
+        self.retells.then(|| Self { oid: self.oid, ..Self::new(namespace, name, Aim::Retell) })
     }
 
     /// What is told of it before it goes on.
@@ -526,6 +644,48 @@ mod tests {
         work.stop(&|_| true).unwrap();
         assert_eq!(work.tables.len(), 1, "a changed filter is not given up");
         conflict(work.stop(&|_| true));
+    }
+
+    #[test]
+    fn what_is_to_be_read_of_a_table_becomes_part_of_telling_its_rows_anew() {
+        let former = FormerFilter { text: "a = 1".to_owned(), applied: None };
+        let refilter = |name: &str| {
+            TableWork::new("public", name, Aim::Refilter(Some(former.clone()))).of_number(7)
+        };
+        let mut work = Work::default();
+        work.refilter(vec![refilter("a")], "filter");
+        assert_eq!((work.id.as_str(), &work.tables), ("filter", &vec![refilter("a")]));
+        work.add(vec![read("b")], "1").unwrap();
+        work.tables.push(rewritten("c", false));
+        work.refilter(vec![refilter("a"), refilter("b"), refilter("c")], "filter");
+        let aims: Vec<_> =
+            work.tables.iter().map(|one| (one.aim.is_refilter(), one.retells)).collect();
+        assert_eq!(aims, [(true, false), (true, false), (false, true)]);
+        assert!(work.tables[..2].iter().all(|one| one.aim == Aim::Retell));
+        assert_eq!(Work::find(&[work.state().unwrap()]).unwrap(), work);
+        let next = work.tables[2].next().expect("its rows are told when they are read");
+        assert_eq!((next.aim, next.name.as_str()), (Aim::Retell, "c"));
+        assert!(!work.rename(("public", "a"), ("public".into(), "z".into())), "its topic stays");
+        work.begin_again(rewritten("a", false), "2");
+        assert!(work.tables[0].retells, "a rewrite does not end it");
+        work.begin_again(rewritten("a", true), "2");
+        assert!(!work.tables[0].retells, "what is void is");
+        work.give_up_refilter("public.b");
+        work.give_up_refilter("public.c");
+        let left: Vec<_> = work.tables.iter().map(|one| (one.name.as_str(), one.retells)).collect();
+        assert_eq!(left, [("a", false), ("c", false)]);
+        let told: Vec<_> = work.progress().unwrap().tables.iter().map(|one| one.state).collect();
+        assert_eq!(told, ["stopped", "waiting", "waiting"]);
+    }
+
+    #[test]
+    fn a_filter_that_an_earlier_program_stored_is_read() {
+        let aim: Aim = serde_json::from_str(r#"{"refilter": "a = 1"}"#).unwrap();
+        let former = FormerFilter { text: "a = 1".to_owned(), applied: None };
+        assert_eq!(aim, Aim::Refilter(Some(former)));
+        let none: Aim = serde_json::from_str(r#"{"refilter": null}"#).unwrap();
+        assert_eq!(none, Aim::Refilter(None));
+        assert_eq!(serde_json::to_string(&none).unwrap(), r#"{"refilter":null}"#);
     }
 
     fn rewritten(name: &str, clears: bool) -> TableWork {

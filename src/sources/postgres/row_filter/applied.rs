@@ -14,6 +14,7 @@ use crate::sources::postgres::catalogue::TableFacts;
 use crate::sources::postgres::connection::literal;
 use crate::sources::postgres::relations::{RelationColumn, RelationDescriptor};
 use crate::sources::postgres::values::{TypeCatalogue, TypeKind};
+use crate::sources::postgres::wire::Lsn;
 
 /// Labels of enums as the catalogue has them now, by the numbers of their types: each with its own
 /// number, which stays the same when it is renamed.
@@ -24,7 +25,27 @@ pub(in crate::sources::postgres) type Labels = HashMap<u32, Vec<(u32, String)>>;
 pub(in crate::sources::postgres) struct Applied {
     /// Versions up to this one were there when it was applied: it holds for them as they are.
     epoch: u64,
+    /// So does what was written up to this position of the log.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    until: u64,
+    /// The names of the columns of rows then, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    order: Vec<String>,
     columns: Vec<AppliedColumn>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// A description that is held against what was applied.
+#[derive(Clone, Copy)]
+pub(in crate::sources::postgres) struct Described<'a> {
+    pub(in crate::sources::postgres) descriptor: &'a RelationDescriptor,
+    pub(in crate::sources::postgres) epoch: u64,
+    /// Where it stands in the log.
+    pub(in crate::sources::postgres) at: Lsn,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,19 +82,25 @@ impl Applied {
                 labels: labels.cloned().collect(),
             })
         });
-        Self { epoch: scope.version.epoch, columns: columns.collect() }
+        let order = descriptor.columns.iter().map(|column| column.name.clone()).collect();
+        Self { epoch: scope.version.epoch, until: 0, order, columns: columns.collect() }
     }
 
-    /// As if it had been applied when a version was the newest.
-    pub(in crate::sources::postgres) fn through(self, epoch: u64) -> Self {
-        Self { epoch, ..self }
+    /// As if it had been applied when a version was the newest, and the log ended at a position.
+    pub(in crate::sources::postgres) fn through(self, epoch: u64, until: Lsn) -> Self {
+        Self { epoch, until: until.0, ..self }
+    }
+
+    /// If it was applied behind a version that comes only now: itself, as having known that.
+    pub(in crate::sources::postgres) fn knowing(self, epoch: u64, at: Lsn) -> Option<Self> {
+        (at.0 <= self.until).then_some(Self { epoch, ..self })
     }
 
     /// How a column differs from what it was, in a way that may give the predicate another meaning.
     /// `facts` and `labels` are of now.
     pub(in crate::sources::postgres) fn redefined(
         &self,
-        (descriptor, epoch): (&RelationDescriptor, u64),
+        Described { descriptor, epoch, at }: Described<'_>,
         facts: Option<&TableFacts>,
         labels: &Labels,
         types: &TypeCatalogue,
@@ -85,9 +112,18 @@ impl Applied {
         let of_now = |before: &AppliedColumn| {
             told(before, before.replaced(descriptor, facts, (labels, types))?)
         };
-        let is_later = epoch > self.epoch;
+        let of_order =
+            |before: &AppliedColumn| told(before, before.moved(&self.order, descriptor, facts?)?);
+        let is_later = epoch > self.epoch && at.0 > self.until;
         let retyped = is_later.then(|| self.columns.iter().find_map(of_version)).flatten();
-        retyped.or_else(|| self.columns.iter().find_map(of_now))
+        retyped
+            .or_else(|| self.columns.iter().find_map(of_now))
+            .or_else(|| is_later.then(|| self.columns.iter().find_map(of_order)).flatten())
+    }
+
+    /// Whether labels of enums decide what it means.
+    pub(in crate::sources::postgres) fn has_labels(&self) -> bool {
+        self.columns.iter().any(|one| !one.labels.is_empty())
     }
 
     /// The labels that it depends on.
@@ -134,6 +170,39 @@ impl AppliedColumn {
         }
         let known = enum_of(now.type_oid, types).and_then(|oid| labels.get(&oid))?;
         self.labels.iter().find_map(|(oid, was)| renamed(*oid, was, known))
+    }
+
+    /// What neither shows by itself: the name was another column's for a while. Rows have their
+    /// columns in the order of their numbers, and no column ever comes to be before another; so a
+    /// column stands where it stood when the filter was applied, or further in front by those that
+    /// were dropped, and never further in front than now.
+    fn moved(
+        &self,
+        order: &[String],
+        descriptor: &RelationDescriptor,
+        facts: &TableFacts,
+    ) -> Option<String> {
+        let was = order.iter().position(|name| *name == self.name)?;
+        let columns = &descriptor.columns;
+        let here = columns.iter().position(|column| column.name == self.name)?;
+        let own = self.attnum?;
+        let then: HashMap<&str, usize> =
+            order.iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
+        let rows: HashMap<&str, usize> =
+            columns.iter().enumerate().map(|(place, one)| (one.name.as_str(), place)).collect();
+        // what no row had is not counted
+        let is_shown = |name: &str| then.contains_key(name) || rows.contains_key(name);
+        let in_front = |number: i16| number < own;
+        let now = facts.columns.iter().filter(|one| in_front(one.attnum) && is_shown(&one.name));
+        let has_changed_sides = facts.columns.iter().any(|other| {
+            let name = other.name.as_str();
+            let (Some(place), Some(row)) = (then.get(name), rows.get(name)) else { return false };
+            (*place < was) == in_front(other.attnum) && (*place < was) != (*row < here)
+        });
+        (here > was || here < now.count() || has_changed_sides).then(|| {
+            "it is another column under this name here: columns changed names, and changed them back"
+                .to_owned()
+        })
     }
 }
 
@@ -226,7 +295,9 @@ const fn digits(typmod: i32) -> (i32, i32) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::TextOrder;
     use super::*;
+    use crate::sources::postgres::catalogue::{ColumnFacts, Generated};
     use crate::sources::postgres::wire::{RelationId, ReplicaIdentity};
 
     const FLOAT4: u32 = 700;
@@ -286,6 +357,8 @@ mod tests {
     fn applied(labels: &[(u32, &str)]) -> Applied {
         Applied {
             epoch: 1,
+            until: 0,
+            order: Vec::new(),
             columns: vec![AppliedColumn {
                 name: "a".to_owned(),
                 type_oid: INT4,
@@ -300,7 +373,9 @@ mod tests {
     fn a_change_is_told_with_its_column_and_what_it_was() {
         let types = TypeCatalogue::new();
         let told = |columns: &[(&str, u32, i32)]| {
-            applied(&[]).redefined((&descriptor(columns), 2), None, &Labels::new(), &types)
+            let of = descriptor(columns);
+            let described = Described { descriptor: &of, epoch: 2, at: Lsn(5) };
+            applied(&[]).redefined(described, None, &Labels::new(), &types)
         };
         assert_eq!(told(&[("b", TEXT, -1), ("a", INT4, -1)]), None);
         assert_eq!(told(&[("a", INT8, -1)]), None);
@@ -311,8 +386,83 @@ mod tests {
         );
         assert!(told(&[("b", INT4, -1)]).is_some(), "gone");
         let text = descriptor(&[("a", TEXT, -1)]);
-        let old = applied(&[]).redefined((&text, 1), None, &Labels::new(), &types);
+        let told = |applied: Applied, epoch| {
+            let described = Described { descriptor: &text, epoch, at: Lsn(5) };
+            applied.redefined(described, None, &Labels::new(), &types)
+        };
+        let old = told(applied(&[]), 1);
         assert_eq!(old, None, "a version that was there when it was applied");
+        assert!(told(applied(&[]), 2).is_some());
+        assert!(told(applied(&[]).through(1, Lsn(4)), 2).is_some());
+        assert_eq!(told(applied(&[]).through(1, Lsn(5)), 2), None, "it was written before that");
+    }
+
+    fn facts(columns: &[(i16, &str)]) -> TableFacts {
+        let column = |(attnum, name): &(i16, &str)| ColumnFacts {
+            attnum: *attnum,
+            name: (*name).to_owned(),
+            type_oid: INT4,
+            typmod: -1,
+            not_null: false,
+            dimensions: 0,
+            generated: Generated::No,
+            default: None,
+            comment: None,
+            text_order: TextOrder::Unknown,
+        };
+        TableFacts {
+            oid: 7,
+            namespace: "public".to_owned(),
+            name: "t".to_owned(),
+            is_partitioned: false,
+            replica_identity: ReplicaIdentity::Full,
+            columns: columns.iter().map(column).collect(),
+            primary_key: None,
+            identity_index: None,
+            comment: None,
+            estimated_rows: None,
+            partitions: None,
+        }
+    }
+
+    #[track_caller]
+    fn moved(order: &str, rows: &str, now: &[(i16, &str)], expect: bool) {
+        let names = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let own = now.iter().find(|(_, name)| *name == "a").map(|(number, _)| *number);
+        let mut applied = applied(&[]);
+        applied.order = names(order);
+        applied.columns.iter_mut().for_each(|column| column.attnum = own);
+        let rows = names(rows);
+        let columns: Vec<_> = rows.iter().map(|name| (name.as_str(), INT4, -1)).collect();
+        let of = descriptor(&columns);
+        let described = Described { descriptor: &of, epoch: 2, at: Lsn(5) };
+        let types = TypeCatalogue::new();
+        let told = applied.redefined(described, Some(&facts(now)), &Labels::new(), &types);
+        assert_eq!(told.is_some(), expect, "{order} | {rows:?} | {now:?}: {told:?}");
+    }
+
+    #[test]
+    fn a_name_that_was_another_columns_for_a_while_is_told_by_its_place() {
+        let now = [(1, "k"), (2, "a"), (3, "b"), (4, "c")];
+        moved("k a b c", "k a b c", &now, false);
+        moved("k a b c", "k b a c", &now, true);
+        moved("k a b c", "k x a c", &now, true);
+        moved("k a b c", "a k b c", &now, true);
+        moved("k a b c", "k a c b", &now, false);
+        moved("k a b", "k a b c", &now, false);
+        // columns in front of it that were dropped before, behind, or dropped and added anew
+        let less = [(1, "k"), (3, "a"), (4, "b")];
+        moved("k x a b", "k a b", &less, false);
+        moved("k x a b", "k x a b", &less, false);
+        moved("k x a b", "k b a", &less, true);
+        moved("k x a b", "a k b", &less, true);
+        moved("k x a b", "k x a b", &[(1, "k"), (3, "a"), (4, "b"), (5, "x")], false);
+        // others that changed names and back around it, and one that has another name by now
+        moved("k x a b", "k y a b", &[(1, "k"), (2, "x"), (3, "a"), (4, "b")], false);
+        moved("k y a b", "k y a b", &[(1, "k"), (2, "x"), (3, "a"), (4, "b")], false);
+        // of a publication's column list
+        moved("a b", "a b", &now, false);
+        moved("a b", "b a", &now, true);
     }
 
     #[test]

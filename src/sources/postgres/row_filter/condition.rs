@@ -57,7 +57,12 @@ impl Compiler<'_> {
             }
             Expr::BinaryOp { left, op, right } => {
                 let Some(operator) = operator(op) else {
-                    let why = format!("the operator {op} is not evaluated");
+                    let instead = match op {
+                        BinaryOperator::PGOverlap => ": write AND",
+                        BinaryOperator::StringConcat => " (for one or the other write OR)",
+                        _ => "",
+                    };
+                    let why = format!("the operator {op} is not evaluated{instead}");
                     return Err(Refusal::new(why, place(expr)));
                 };
                 let (left, right) = (self.operand(left)?, self.operand(right)?);

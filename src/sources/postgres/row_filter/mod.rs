@@ -33,7 +33,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-pub(super) use self::applied::{Applied, Labels, enum_of, renamed};
+pub(super) use self::applied::{Applied, Described, Labels, enum_of, renamed};
 use self::condition::{Compiler, Condition};
 pub(super) use self::rules::{BoundFilter, images_fault, stopped};
 pub use self::rules::{Pushdown, RowFilters};

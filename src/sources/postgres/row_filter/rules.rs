@@ -155,7 +155,11 @@ impl BoundFilter {
 }
 
 /// The fault of a change without a verdict.
-pub(in crate::sources::postgres) fn stopped(stop: Stop, version: &TableVersion) -> Fault {
+pub(in crate::sources::postgres) fn stopped(
+    stop: Stop,
+    version: &TableVersion,
+    pushdown: Pushdown,
+) -> Fault {
     let name = |index: usize| {
         version.columns.get(index).map_or_else(String::new, |column| column.name.clone())
     };
@@ -171,18 +175,28 @@ pub(in crate::sources::postgres) fn stopped(stop: Stop, version: &TableVersion) 
         Stop::Cell(error) => error.error.into_fault().at_column(name(error.column)),
     };
     let table = version.table.to_string();
-    let fault = if is_unsent {
-        fault.hint(format!(
-            "What is in the log stays as it was written: ALTER TABLE … REPLICA IDENTITY FULL (on {table} \
-             and each of its partitions) helps changes from now on. To pass this one: stop, remove \
-             row.filter.{table}, PUT /connectors/{{name}}/row-filters {{\"mode\": \"resnapshot\"}}, \
-             resume; when that is through, put the filter back the same way. Or delete the \
-             connector's offsets and snapshot anew."
-        ))
-    } else {
-        fault
-    };
+    let fault = if is_unsent { fault.hint(passing(&table, version, pushdown)) } else { fault };
     fault.at_table(table)
+}
+
+/// The way past a change that cannot be judged.
+fn passing(table: &str, version: &TableVersion, pushdown: Pushdown) -> String {
+    let log = format!(
+        "What is in the log stays as it was written: ALTER TABLE … REPLICA IDENTITY FULL (on {table} and \
+         each of its partitions) helps changes from now on."
+    );
+    let anew = "Or delete the connector's offsets and snapshot anew.";
+    if pushdown == Pushdown::Publication {
+        return format!("{log} {anew}");
+    }
+    // without a key nothing that is out can be deleted
+    let mode = if version.key.is_empty() { "from_now" } else { "resnapshot" };
+    format!(
+        "{log} To pass this one: PUT /connectors/{{name}}/stop, remove row.filter.{table}, PUT \
+         /connectors/{{name}}/row-filters with {{\"mode\": \"{mode}\"}}, PUT /connectors/{{name}}/resume; \
+         when that is through, put the filter back the same way. Until then readers see rows that the \
+         filter hides, and what they have read stays with them. {anew}"
+    )
 }
 
 /// Whether old and new rows of a table will always tell what a predicate reads: the whole row is

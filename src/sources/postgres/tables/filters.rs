@@ -4,13 +4,12 @@
 //! Works on what is remembered; asks nobody. **Invariants:** a filter is applied only where it is
 //! known what rows the topics hold by the former one; of an image that is out nothing is published.
 
-use std::collections::HashMap;
-
 use super::super::Settings;
 use super::super::decode::RowChange;
-use super::super::incremental::{Aim, STATE_KEY, TableWork, Work};
+use super::super::incremental::{Aim, FormerFilter, STATE_KEY, TableWork, Work};
 use super::super::offset::{Offset, Phase};
 use super::super::row_filter::{Pushdown, stopped};
+use super::super::settings::SnapshotMode;
 use super::super::state::{KnownVersion, TableHistory};
 use super::super::table_version::build;
 use super::super::values::TypeCatalogue;
@@ -44,7 +43,7 @@ impl Tables {
         };
         let verdict = filter.bound.judge(change.kind, &change.row).map_err(|stop| {
             filter.metrics.count_stopped();
-            stopped(stop, &entry.version)
+            stopped(stop, &entry.version, self.settings.row_filters.pushdown)
         })?;
         if self.settings.row_filters.pushdown == Pushdown::Publication
             && verdict != Verdict::Publish
@@ -130,7 +129,7 @@ impl Tables {
         let judged = filter.bound.judge(ChangeKind::Read, &read);
         let verdict = judged.map_err(|stop| {
             filter.metrics.count_stopped();
-            stopped(stop, &entry.version)
+            stopped(stop, &entry.version, self.settings.row_filters.pushdown)
         })?;
         if verdict == expected {
             filter.metrics.count_verdict(counted);
@@ -204,18 +203,28 @@ impl ChangedFilter<'_> {
         if !self.is_captured {
             return None;
         }
-        let RelationDescriptor { namespace, name, .. } = &self.history.newest()?.descriptor;
+        let RelationDescriptor { oid, namespace, name, .. } = &self.history.newest()?.descriptor;
         let aim = match self.is_retold() {
             true => Aim::Retell,
-            false => Aim::Refilter(self.history.filter.clone()),
+            false => Aim::Refilter(
+                self.history
+                    .filter
+                    .clone()
+                    .map(|text| FormerFilter { text, applied: self.history.applied.clone() }),
+            ),
         };
-        Some(TableWork::new(namespace, name, aim))
+        Some(TableWork::new(namespace, name, aim).of_number(oid.0))
     }
 
     /// By what its columns meant before, or by filters before that, it cannot be asked what was
     /// published.
     fn is_retold(&self) -> bool {
         self.is_captured && (self.history.is_mixed || self.now == self.history.filter.as_deref())
+    }
+
+    /// Whether a row's records can be told by its key.
+    fn has_key(&self, settings: &Settings) -> bool {
+        self.version(settings).is_none_or(|version| !version.key.is_empty())
     }
 
     /// The table as the stream described it last.
@@ -316,14 +325,17 @@ pub fn foresee_filters(
     settings: &Settings,
     (offset, states): (&OffsetRecord, &[TableState]),
 ) -> Result<Option<Fault>, Fault> {
-    let Phase::Streaming { end } = Offset::decode(&offset.0)?.phase else { return Ok(None) };
+    let read = match Offset::decode(&offset.0)?.phase {
+        Phase::Streaming { end } => Some(end),
+        // rows of a snapshot that did not come to its end may be there
+        Phase::Creating | Phase::Snapshot { .. } | Phase::SnapshotDone { .. } => None,
+    };
     let histories = remembered(states)?;
     let changed: Vec<_> = to_be_applied(settings, &histories)
         .into_iter()
         .filter(|one| one.is_captured && one.now != one.history.filter.as_deref())
         .collect();
-    let pending = former_filters(&Work::find(states)?);
-    Ok(told(settings, &changed, &|table| pending.contains_key(table), end))
+    Ok(told(settings, &changed, read))
 }
 
 /// So many tables are named.
@@ -333,18 +345,13 @@ const MOST_SHOWN: usize = 5;
 pub(super) fn told(
     settings: &Settings,
     changed: &[ChangedFilter<'_>],
-    is_pending: &dyn Fn(&str) -> bool,
-    read: Lsn,
+    read: Option<Lsn>,
 ) -> Option<Fault> {
     let first = changed.first()?;
-    let of_all = changed.iter().map(|one| Past {
-        history: one.history,
-        is_pending: is_pending(&one.table),
-        read: Some(read),
-    });
+    let can_resnapshot = changed.iter().all(|one| one.has_key(settings));
+    let of_all = changed.iter().map(|one| Past { history: one.history, read, can_resnapshot });
     // the one that has the longest way: all of them are applied together
-    let past =
-        of_all.max_by_key(|past| (past.is_pending, past.pushed().map(|pushed| pushed.until)))?;
+    let past = of_all.max_by_key(|past| past.pushed().map(|pushed| pushed.until))?;
     let show = |filter: Option<&str>| filter.map_or("no filter".to_owned(), shortened);
     let texts: Vec<String> = changed
         .iter()
@@ -366,12 +373,13 @@ pub(super) fn told(
 /// Remakes the states of those tables whose row filter is another one than the configured, as if
 /// they had been published by that; if there are none, of all that have a filter, as if their columns
 /// had always been what they are. With `resnapshot`, rows on which the two differ are to be looked
-/// for beside the stream.
+/// for beside the stream; without, whatever is still looked for of these tables (if no filter is
+/// another one: of any table) is given up.
 ///
 /// # Errors
-/// A state cannot be understood; `SNAPSHOT-CONFLICT`: one of the tables is being read;
-/// `CONFIG-UNSUPPORTED`: the server leaves rows out; or what `retellable` says of a table whose rows
-/// would be told anew.
+/// A state cannot be understood; `CONFIG-UNSUPPORTED`: the server leaves rows out, or there is no
+/// stream beside which tables could be read; or what `retellable` says of a table whose rows would be
+/// told anew.
 pub fn adopt_filters(
     settings: &Settings,
     (offset, states): (&OffsetRecord, &[TableState]),
@@ -389,37 +397,80 @@ pub fn adopt_filters(
         refuse_pushed(settings, one, read)?;
     }
     let mut work = Work::find(states)?;
-    let pending = former_filters(&work);
-    if let Some(one) = changed.iter().find(|one| pending.contains_key(&one.table)) {
-        return Err(Code::SnapshotConflict
-            .fault(
-                "rows are still being looked for that an earlier change of its filter moved; \
-                 restore the filter until they are found",
-            )
-            .at_table(one.table.clone()));
-    }
+    let before = work.clone();
     let mut remade = changed
         .iter()
         .map(|one| one.adopted(resnapshot).encode())
         .collect::<Result<Vec<_>, _>>()?;
-    if resnapshot && !changed.is_empty() {
-        if settings.row_filters.pushdown == Pushdown::Publication {
-            return Err(Code::ConfigUnsupported.fault(
-                "with row.filter.pushdown=publication the server does not send what becomes of \
-                 rows that were published by the former filter",
-            ).hint(
-                "Set row.filter.pushdown=none on a publication without filters for that; or apply \
-                 it with {\"mode\": \"from_now\"}.",
-            ));
+    if resnapshot {
+        if !changed.is_empty() {
+            refuse_unread(settings)?;
         }
-        let tables = changed.iter().filter_map(ChangedFilter::refilter).collect();
         for one in changed.iter().filter(|one| one.is_captured) {
             if let Some(version) = one.version(settings) {
                 retellable(version)?;
             }
         }
-        work.add(tables, "filter")?;
+        work.refilter(changed.iter().filter_map(ChangedFilter::refilter).collect(), "filter");
+    } else {
+        let is_any_other = changed.iter().any(|one| is_other(&one));
+        remade.extend(give_up(&mut work, (&changed, is_any_other), &histories)?);
+    }
+    if work != before {
         remade.push(work.state()?);
+    }
+    Ok(remade)
+}
+
+/// Refuses to look for rows where nobody would find them.
+fn refuse_unread(settings: &Settings) -> Result<(), Fault> {
+    if settings.row_filters.pushdown == Pushdown::Publication {
+        return Err(Code::ConfigUnsupported
+            .fault(
+                "with row.filter.pushdown=publication the server does not send what becomes of \
+                 rows that were published by the former filter",
+            )
+            .hint(
+                "Set row.filter.pushdown=none on a publication without filters for that; or apply \
+                 it with {\"mode\": \"from_now\"}.",
+            ));
+    }
+    if settings.snapshot_mode == SnapshotMode::InitialOnly {
+        return Err(Code::ConfigUnsupported
+            .fault(
+                "with snapshot.mode=initial_only there is no stream beside which rows could be \
+                 looked for that the filter moves",
+            )
+            .hint("Restore the filter; or delete the connector's offsets and begin anew, with new topics."));
+    }
+    Ok(())
+}
+
+/// Rows of these tables are not looked for any more; of all tables, if no filter is another one.
+/// Answers the states of further tables that this concerns.
+fn give_up(
+    work: &mut Work,
+    (changed, is_any_other): (&[ChangedFilter<'_>], bool),
+    histories: &[TableHistory],
+) -> Result<Vec<TableState>, Fault> {
+    let is_applied = |table: &str| changed.iter().any(|one| one.table == table);
+    let pending = work.tables().iter().filter(|one| one.is_of_changed_filter());
+    let pending: Vec<(Option<u32>, String)> =
+        pending.map(|one| (one.oid, one.qualified_name())).collect();
+    let mut remade = Vec::new();
+    for (oid, table) in pending {
+        if is_any_other && !is_applied(&table) {
+            continue;
+        }
+        work.give_up_refilter(&table);
+        let is_it = |one: &&TableHistory| {
+            one.newest().is_some_and(|newest| Some(newest.descriptor.oid.0) == oid)
+        };
+        if let Some(history) = histories.iter().find(is_it).filter(|_| !is_applied(&table)) {
+            let mut history = history.clone();
+            history.is_mixed = true;
+            remade.push(history.encode()?);
+        }
     }
     Ok(remade)
 }
@@ -430,7 +481,7 @@ fn refuse_pushed(
     one: &ChangedFilter<'_>,
     read: Option<Lsn>,
 ) -> Result<(), Fault> {
-    let past = Past { history: one.history, is_pending: false, read };
+    let past = Past { history: one.history, read, can_resnapshot: one.has_key(settings) };
     let Some(pushed) = past.pushed() else { return Ok(()) };
     let what = if pushed.lasts() {
         "leaves rows out by the filter of before".to_owned()
@@ -445,22 +496,8 @@ fn refuse_pushed(
         .fault(format!(
             "the publication {what}: what of them the new filter wants is not known yet"
         ))
-        .hint(of_pushed(settings, one.history, pushed))
+        .hint(of_pushed(settings, past, pushed))
         .at_table(one.table.clone()))
-}
-
-/// The row filters before the configured ones, by table, as long as rows are looked for on which the
-/// two differ; `None`: every row may have been published.
-pub(super) fn former_filters(work: &Work) -> HashMap<String, Option<String>> {
-    let former = work.tables().iter().filter_map(|table| {
-        let former = match &table.aim {
-            Aim::Refilter(before) => before.clone(),
-            Aim::Retell => None,
-            Aim::Read | Aim::Rewritten { .. } => return None,
-        };
-        Some((table.qualified_name(), former))
-    });
-    former.collect()
 }
 
 #[cfg(test)]
@@ -549,6 +586,57 @@ mod tests {
         check(until(101), Err("has reached 0/65"));
         check(until(101), Err("read is up to 0/64"));
         check(until(u64::MAX), Err("take the row filters out of the publication"));
+    }
+
+    fn work_of(states: &[TableState]) -> Work {
+        Work::find(states).expect("work")
+    }
+
+    fn with(states: &[TableState], remade: Vec<TableState>) -> Vec<TableState> {
+        let kept = states.iter().filter(|old| remade.iter().all(|new| new.key != old.key));
+        kept.cloned().chain(remade.iter().cloned()).collect()
+    }
+
+    fn is_mixed(states: &[TableState]) -> bool {
+        remembered(states).expect("states").iter().all(|history| history.is_mixed)
+    }
+
+    #[test]
+    fn a_filter_that_changes_again_tells_all_rows_or_gives_the_look_up() {
+        let states = vec![state(None)];
+        let first = adopt(("a = 2", Pushdown::None), &states, true).expect("adopted");
+        let first = with(&states, first);
+        let work = work_of(&first);
+        let [table] = work.tables() else { panic!("{work:?}") };
+        let former = FormerFilter { text: "a = 1".to_owned(), applied: None };
+        assert_eq!((&table.aim, table.oid), (&Aim::Refilter(Some(former)), Some(7)));
+        let second = adopt(("a = 3", Pushdown::None), &first, true).expect("adopted");
+        let second = with(&first, second);
+        let aims: Vec<_> = work_of(&second).tables().iter().map(|one| one.aim.clone()).collect();
+        assert_eq!(aims, [Aim::Retell], "what was published of it nobody knows");
+        assert!(!is_mixed(&second));
+        for (text, told) in [("a = 3", "the same"), ("a = 4", "another")] {
+            let given_up = adopt((text, Pushdown::None), &second, false).expect("adopted");
+            let given_up = with(&second, given_up);
+            assert!(work_of(&given_up).tables().is_empty(), "{told}");
+            assert!(is_mixed(&given_up), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_filter_that_changed_before_the_first_snapshot_is_through_is_foreseen() {
+        let mut settings = base(PublicationAutocreate::Filtered, false);
+        settings.row_filters.add("public.t", "a = 2").expect("a filter");
+        let mut offset = Offset::decode(&read_up_to(100).0).expect("an offset");
+        offset.phase = Phase::Snapshot { consistent_point: Lsn(5), owns_slot: true };
+        let at = OffsetRecord(Arc::from(offset.encode()));
+        let fault = foresee_filters(&settings, (&at, &[state(None)])).expect("foreseen");
+        let told = fault.map(|fault| (fault.code(), fault.to_string().contains("resnapshot")));
+        // the table of the test has no key
+        assert_eq!(told, Some((Code::FilterChanged, false)));
+        settings.snapshot_mode = SnapshotMode::InitialOnly;
+        let refused = adopt_filters(&settings, (&at, &[state(None)]), true, &|_| Ok(()));
+        assert_eq!(refused.unwrap_err().code(), Code::ConfigUnsupported);
     }
 
     #[test]

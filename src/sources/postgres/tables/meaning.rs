@@ -10,10 +10,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::super::row_filter::{Applied, Pushdown, enum_of};
+use super::super::pushdown;
+use super::super::row_filter::{Applied, Described, Pushdown, enum_of};
 use super::super::state::TableHistory;
 use super::super::wire::Lsn;
 use super::filters::{changed_filters, told};
+use super::pending::carried_on;
 use super::{
     Code, Entry, Fault, RelationDescriptor, RelationId, Services, Stage, TableFacts, TableId,
     Tables, build, type_oids,
@@ -36,17 +38,20 @@ pub(in crate::sources::postgres) struct WatchedLabel {
     pub(in crate::sources::postgres) oid: u32,
     /// Its name.
     pub(in crate::sources::postgres) label: String,
+    /// The table's records have a key.
+    pub(in crate::sources::postgres) has_key: bool,
 }
 
 impl WatchedLabels {
     /// Those that a filter of a table depends on.
-    pub(super) fn set(&self, descriptor: &RelationDescriptor, applied: &Applied) {
+    pub(super) fn set(&self, descriptor: &RelationDescriptor, applied: &Applied, has_key: bool) {
         let table = descriptor.qualified_name();
         let labels = applied.labels().map(|(column, (oid, label))| WatchedLabel {
             table: table.clone(),
             column: column.to_owned(),
             oid: *oid,
             label: label.clone(),
+            has_key,
         });
         let labels: Vec<_> = labels.collect();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(descriptor.oid.0, labels);
@@ -61,15 +66,14 @@ impl WatchedLabels {
 
 /// The fault of a filter of which a column is another one than it was.
 pub(in crate::sources::postgres) fn redefined(
-    pushdown: Pushdown,
+    can_resnapshot: bool,
     (table, column): (&str, &str),
     what: &str,
 ) -> Fault {
-    let or_compared = match pushdown {
-        Pushdown::None => {
-            ", or {\"mode\": \"resnapshot\"} to compare what readers hold with the table"
-        }
-        Pushdown::Publication => "",
+    let or_compared = if can_resnapshot {
+        ", or {\"mode\": \"resnapshot\"} to compare what readers hold with the table"
+    } else {
+        ""
     };
     Code::FilterChanged
         .fault(format!("the row filter of \"{table}\" may mean something else now: of its column {column}, {what}"))
@@ -129,7 +133,7 @@ impl Tables {
     /// `FILTER-CHANGED` names the tables; or the catalogue cannot be asked.
     pub(in crate::sources::postgres) async fn refuse_changed_filters(
         &mut self,
-        read: Lsn,
+        read: Option<Lsn>,
     ) -> Result<(), Fault> {
         let is_filtered = |history: &TableHistory| history.filter.is_some();
         if self.settings.row_filters.is_empty() && !self.histories.values().any(is_filtered) {
@@ -149,28 +153,7 @@ impl Tables {
         if let (Some(now), Some(filter)) = (&first.renamed, &history.filter) {
             return Err(renamed(history, filter, now));
         }
-        let is_pending = |table: &str| self.former_filters.contains_key(table);
-        told(&self.settings, &changed, &is_pending, read).map_or(Ok(()), Err)
-    }
-
-    /// Takes the configured row filters for those by which everything is published anew.
-    ///
-    /// # Errors
-    /// Only if the program is wrong.
-    pub(in crate::sources::postgres) fn adopt_filters<S: Services>(
-        &mut self,
-        stage: &mut Stage<S>,
-    ) -> Result<(), Fault> {
-        for history in self.histories.values_mut() {
-            let Some(newest) = history.newest() else { continue };
-            let RelationDescriptor { namespace, name, .. } = &newest.descriptor;
-            let now = self.settings.row_filters.of(namespace, name).map(str::to_owned);
-            if history.filter != now || history.applied.is_some() || history.is_mixed {
-                (history.filter, history.applied, history.is_mixed) = (now, None, false);
-                stage.remember(history.encode()?);
-            }
-        }
-        Ok(())
+        told(&self.settings, &changed, read).map_or(Ok(()), Err)
     }
 
     /// Whether rows of a description are judged by a filter, as far as that is known before it is
@@ -212,19 +195,21 @@ impl Tables {
     /// `FILTER-CHANGED`.
     pub(super) fn refuse_redefined(
         &self,
-        descriptor: &RelationDescriptor,
-        epoch: u64,
+        described: Described<'_>,
+        has_key: bool,
     ) -> Result<(), Fault> {
+        let descriptor = described.descriptor;
         let oid = descriptor.oid.0;
         let applied = self.histories.get(&oid).and_then(|history| history.applied.as_ref());
         let Some(applied) = applied else { return Ok(()) };
         let latest = self.latest.get(&oid);
-        match applied.redefined((descriptor, epoch), latest, &self.labels, &self.types) {
+        match applied.redefined(described, latest, &self.labels, &self.types) {
             None => Ok(()),
             Some((column, what)) => {
                 let pushdown = self.settings.row_filters.pushdown;
+                let can_resnapshot = has_key && pushdown == Pushdown::None;
                 let table = descriptor.qualified_name();
-                Err(redefined(pushdown, (&table, &column), &what))
+                Err(redefined(can_resnapshot, (&table, &column), &what))
             }
         }
     }
@@ -237,7 +222,7 @@ impl Tables {
         &mut self,
         descriptor: &RelationDescriptor,
     ) -> Result<(), Fault> {
-        if !self.has_filter(descriptor) {
+        if !self.has_filter(descriptor) && self.former_of(descriptor).is_none() {
             return Ok(());
         }
         let oids = type_oids(descriptor);
@@ -284,7 +269,7 @@ impl Tables {
             facts.take_text_orders(now);
         }
         let entry = self.entry(index)?;
-        let filter = self.bind(&descriptor, &entry.version, entry.facts.as_ref());
+        let filter = self.bound(entry);
         self.entry_mut(index)?.filter = filter;
         Ok(())
     }
@@ -300,6 +285,7 @@ impl Tables {
         stage: &mut Stage<S>,
     ) -> Result<bool, Fault> {
         let mut is_other = false;
+        let mut written = None;
         let filtered: Vec<(RelationDescriptor, u64)> = self
             .histories
             .values()
@@ -318,9 +304,13 @@ impl Tables {
             let rules = &self.settings.key_rules;
             let version =
                 build(&descriptor, Some(&facts), &self.types, &|_| None, epoch, rules).version;
-            match self.bind(&descriptor, &version, Some(&facts)) {
+            match self.bind(&descriptor, &version, Some(&facts), Lsn(u64::MAX)) {
                 Some(Ok(filtered)) if !is_known => {
-                    let applied = filtered.bound.applied.through(epoch);
+                    let until = match written {
+                        Some(until) => until,
+                        None => *written.insert(self.written().await?),
+                    };
+                    let applied = filtered.bound.applied.through(epoch, until);
                     if let Some(history) = self.histories.get_mut(&oid) {
                         history.applied = Some(applied);
                         stage.remember(history.encode()?);
@@ -335,6 +325,15 @@ impl Tables {
         Ok(is_other)
     }
 
+    /// Up to where the server has written its log.
+    async fn written(&mut self) -> Result<Lsn, Fault> {
+        self.connect().await?;
+        match &mut self.catalogue {
+            Some(connection) => pushdown::position(connection).await,
+            None => Ok(Lsn::ZERO),
+        }
+    }
+
     /// What is remembered of a version's filter with it. One that cannot be had leaves what was
     /// remembered as it was: it still has to be applied on purpose.
     pub(super) fn remember_filter(&self, entry: &Entry, history: &mut TableHistory) {
@@ -345,7 +344,10 @@ impl Tables {
             Some(Ok(filter)) => {
                 history.filter =
                     self.filter_of(&entry.descriptor).ok().flatten().map(str::to_owned);
-                history.applied = Some(filter.bound.applied.clone());
+                let (descriptor, at) = (&entry.descriptor, entry.place.commit);
+                let described = Described { descriptor, epoch: entry.version.epoch, at };
+                let applied = carried_on(history.applied.take(), &filter.bound.applied, described);
+                history.applied = Some(applied);
             }
             Some(Err(_)) => history.filter = history.filter.take().or_else(configured),
         }

@@ -6,23 +6,28 @@
 use super::super::Settings;
 use super::super::connection::identifier;
 use super::super::row_filter::Pushdown;
+use super::super::settings::SnapshotMode;
 use super::super::state::{PushedDown, TableHistory};
 use super::super::wire::Lsn;
 use super::RelationDescriptor;
 
 /// How a filter is applied.
-const APPLY: &str = "PUT /connectors/{name}/stop, PUT /connectors/{name}/row-filters with \
-                     {\"mode\": \"from_now\"} or {\"mode\": \"resnapshot\"}, PUT \
-                     /connectors/{name}/resume";
+fn apply(can_resnapshot: bool) -> String {
+    let or_looked_for = if can_resnapshot { " or {\"mode\": \"resnapshot\"}" } else { "" };
+    format!(
+        "PUT /connectors/{{name}}/stop, PUT /connectors/{{name}}/row-filters with \
+         {{\"mode\": \"from_now\"}}{or_looked_for}, PUT /connectors/{{name}}/resume"
+    )
+}
 
 /// What of a table's past decides how another filter comes to be applied.
 #[derive(Clone, Copy)]
 pub(super) struct Past<'a> {
     pub(super) history: &'a TableHistory,
-    /// Rows are still looked for that an earlier change of the filter moved.
-    pub(super) is_pending: bool,
     /// How far the stream was read.
     pub(super) read: Option<Lsn>,
+    /// Rows can be told anew, as far as the table decides that.
+    pub(super) can_resnapshot: bool,
 }
 
 impl Past<'_> {
@@ -37,29 +42,30 @@ impl Past<'_> {
 /// What to do about a filter that is another one now.
 pub(super) fn of_changed(settings: &Settings, past: Past<'_>) -> String {
     let restored = restored(past.history);
-    if past.is_pending {
+    if let Some(pushed) = past.pushed() {
+        return of_pushed(settings, past, pushed);
+    }
+    if settings.snapshot_mode == SnapshotMode::InitialOnly {
         return format!(
-            "Rows are still being looked for that an earlier change of the filter moved, and until \
-             they are found no other filter can be applied. {restored}, and restart the task; when \
-             GET /connectors/{{name}}/snapshots says COMPLETED, set the new one, and {APPLY}."
+            "{restored}, and restart the task; or delete the connector's offsets and begin anew, with \
+             new topics."
         );
     }
-    if let Some(pushed) = past.pushed() {
-        return of_pushed(settings, past.history, pushed);
-    }
+    let apply = apply(past.can_resnapshot);
     if settings.row_filters.pushdown == Pushdown::Publication {
         return format!(
             "{restored}; or apply the new filter first and let the publication have it then: set \
-             row.filter.pushdown=none (on a publication without filters), {APPLY}; then see \
+             row.filter.pushdown=none (on a publication without filters), {apply}; then see \
              docs/filters.md, \"From one way to the other\"."
         );
     }
-    format!("{restored}, and restart the task; or apply the new filter: {APPLY}.")
+    format!("{restored}, and restart the task; or apply the new filter: {apply}.")
 }
 
 /// The way to another filter where the publication left rows out by the one of before.
-pub(super) fn of_pushed(settings: &Settings, history: &TableHistory, pushed: PushedDown) -> String {
-    let restored = restored(history);
+pub(super) fn of_pushed(settings: &Settings, past: Past<'_>, pushed: PushedDown) -> String {
+    let restored = restored(past.history);
+    let apply = apply(past.can_resnapshot);
     let begin = "Or delete the connector's offsets and begin anew, with new topics.";
     let read = if pushed.lasts() {
         "when that is read (GET /connectors/{name}/offsets has passed what \
@@ -77,7 +83,7 @@ pub(super) fn of_pushed(settings: &Settings, history: &TableHistory, pushed: Pus
     } else {
         format!("In this order: {restored}, and let the task run (PUT /connectors/{{name}}/resume)")
     };
-    format!("{first}; {read}, set the new filter, and {APPLY}. {begin}")
+    format!("{first}; {read}, set the new filter, and {apply}. {begin}")
 }
 
 /// How a publication comes to filter nothing.

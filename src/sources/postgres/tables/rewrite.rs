@@ -5,6 +5,7 @@
 //! where readers end with its rows; what is to be read again is stored with the record that says so.
 
 use super::super::ddl::RewriteAction;
+use super::super::incremental::{Aim, TableWork};
 use super::super::row_filter::{Scope, compile};
 use super::{
     ChangeKind, ControlOrigin, Entry, Lsn, Place, Provenance, RelationDescriptor, Services, Stage,
@@ -130,6 +131,9 @@ impl Tables {
         // of a changed filter's rows nothing is left to be looked for
         if clears {
             self.end_refilter(&table.0, &table.1);
+        } else {
+            // what it was true of is not what it is true of now
+            self.forget_former(&TableWork::new(&table.0, &table.1, Aim::Retell));
         }
         self.upheavals.push(Upheaval::Rewritten { table, by, clears });
         Ok(())
@@ -147,7 +151,7 @@ impl Tables {
         if key.any(|column| is_touched(&column.name)) {
             return Some("rows may have other keys now, and nobody deletes the earlier ones");
         }
-        if self.former_filters.contains_key(&version.table.to_string()) {
+        if self.former_of(&entry.descriptor).is_some() {
             return Some("rows of a changed row filter are still being looked for");
         }
         let text = self.settings.row_filters.of(&version.table.namespace, &version.table.name)?;

@@ -1,0 +1,269 @@
+"""Row filters that change at a bad moment: together with what their columns, labels and tables are called, before the first snapshot
+is through, while rows of an earlier change are still looked for. What readers hold is right in the end, or the task stops and says
+what to do, and that works."""
+
+import json
+from typing import Any
+
+from harness.checks import check, equal, wait_for
+from harness.mirror import merged
+from harness.rest import Answer
+from harness.trial import Trial
+from harness.worker import Connector
+
+SERVER_MATTERS = False
+
+PUBLIC = "public\\."
+SWAP = ("begin; alter table swapped rename w to x; alter table swapped rename w2 to w; "
+        "alter table swapped rename x to w2; commit")
+
+
+def table(t: Trial, name: str, where: str) -> dict[str, dict[str, Any]]:
+    """The rows that are in, by their keys."""
+    return {json.dumps({"id": row["id"]}): row for row in t.query(f"select * from {name} where {where}")}
+
+
+def config(t: Trial, tables: str, text: str | None, **more: str) -> dict[str, str]:
+    """A configuration with a row filter for the first of the tables."""
+    first = tables.split("|", maxsplit=1)[0]
+    settings = t.config(table_include_list=f"{PUBLIC}({tables})", incremental_snapshot_chunk_size="5")
+    return settings | ({f"row.filter.public.{first}": text} if text else {}) | more
+
+
+def begin(t: Trial, settings: dict[str, str]) -> Connector:
+    """A connector whose first snapshot is through."""
+    connector = t.worker().create(t.name, settings)
+    t.wait_streaming()
+    t.settle()
+    return connector
+
+
+def configure(t: Trial, settings: dict[str, str]) -> Answer:
+    """Another configuration."""
+    answer = t.workers[-1].rest("PUT", f"/connectors/{t.name}/config", settings, timeout=90)
+    equal(answer.status, 200, f"status of PUT config ({answer.message})")
+    return answer
+
+
+def apply(t: Trial, mode: str) -> None:
+    """The configured filters, applied to a connector that is stopped."""
+    t.workers[-1].rest("PUT", f"/connectors/{t.name}/stop")
+    answer = t.workers[-1].rest("PUT", f"/connectors/{t.name}/row-filters", {"mode": mode}, timeout=60)
+    equal(answer.status, 200, f"status of PUT row-filters ({answer.message})")
+
+
+def change(t: Trial, connector: Connector, settings: dict[str, str], mode: str = "resnapshot") -> None:
+    """Another filter, applied and not begun with."""
+    connector.put("stop")
+    configure(t, settings)
+    apply(t, mode)
+
+
+def resume(connector: Connector) -> None:
+    connector.put("resume")
+    connector.wait_running()
+
+
+def progress(connector: Connector) -> dict[str, Any]:
+    return connector.request("GET", "/snapshots").body["snapshot"] or {}
+
+
+def wait_done(connector: Connector) -> dict[str, Any]:
+    """The end of what is read beside the stream."""
+    def done() -> dict[str, Any] | None:
+        found = progress(connector)
+        return found if found.get("state") == "COMPLETED" else None
+    return wait_for(done, 60, "the snapshot's end", connector.failed)
+
+
+def judge(t: Trial, connector: Connector, name: str, where: str) -> None:
+    """The look is through, and readers hold what is in."""
+    wait_done(connector)
+    t.sql("create table nothing ()", "drop table nothing")  # its rows are in Kafka when a later position is
+    equal(merged(t.settled_records(name)), table(t, name, where), "rows that a reader holds")
+
+
+def swap_other(t: Trial) -> None:
+    """Two columns change names, and another text is applied at once: the former one is not asked of the columns of now."""
+    connector = begin(t, config(t, "swapped", "w = 1"))
+    t.sql(SWAP, "update swapped set z = z where id = 1")
+    connector.wait_failed("TG-E-FILTER-CHANGED")
+    change(t, connector, config(t, "swapped", "z <= 10 AND w <> 77"))
+    resume(connector)
+    judge(t, connector, "swapped", "z <= 10")
+
+
+def swap_pending(t: Trial) -> None:
+    """The former filter's columns change names while rows are looked for."""
+    connector = begin(t, config(t, "swapped", "w = 1"))
+    change(t, connector, config(t, "swapped", "z <= 10"))
+    t.sql(SWAP, "update swapped set z = 50 where id in (3, 4)", "delete from swapped where id = 5")
+    resume(connector)
+    judge(t, connector, "swapped", "z <= 10")
+
+
+def label_other(t: Trial) -> None:
+    """A label gets another name and another one takes its own, and another text is applied at once."""
+    connector = begin(t, config(t, "moods", "e = 'b'"))
+    connector.put("stop")
+    t.sql("alter type mood rename value 'b' to 'x'", "alter type mood rename value 'd' to 'b'")
+    change(t, connector, config(t, "moods", "z > 8"))
+    resume(connector)
+    judge(t, connector, "moods", "z > 8")
+
+
+def label_pending(t: Trial) -> None:
+    """The same while rows are looked for."""
+    connector = begin(t, config(t, "moods", "e = 'b'"))
+    change(t, connector, config(t, "moods", "z > 8"))
+    t.sql("alter type mood rename value 'b' to 'x'", "alter type mood rename value 'd' to 'b'", "delete from moods where id = 5")
+    resume(connector)
+    judge(t, connector, "moods", "z > 8")
+
+
+def swap_back(t: Trial) -> None:
+    """Two columns change names and change them back before anybody looks: that is told, and the look mends it."""
+    settings = config(t, "swapped", "w = 1")
+    connector = begin(t, settings)
+    back = SWAP.replace("begin; ", "").replace("; commit", "")
+    t.sql(f"begin; {back}; update swapped set z = 99 where id = 1; update swapped set w2 = 2 where id = 2; {back}; commit")
+    trace = connector.wait_failed("TG-E-FILTER-CHANGED")
+    check("column w," in trace and "changed them back" in trace, trace)
+    apply(t, "resnapshot")
+    t.sql("update swapped set z = 7 where id = 9")
+    resume(connector)
+    judge(t, connector, "swapped", "w = 1")
+    # What follows is judged as ever; another column behind, and one less in front of it, are nothing.
+    t.sql("alter table swapped add column later int", "update swapped set w = 9 where id = 3",
+          "alter table swapped drop column z", "update swapped set later = 1 where id = 4")
+    expected = table(t, "swapped", "w = 1")
+    found = merged(t.settled_records("swapped"))
+    equal(found.keys(), expected.keys(), "rows that a reader holds")
+    equal(found['{"id": 4}'], expected['{"id": 4}'], "a row behind all that")
+
+
+def first_snapshot(t: Trial) -> None:
+    """Only the configuration changes while the first snapshot is half published."""
+    worker = t.worker()
+    with t.source.session() as session:
+        # its rows are waited for, those of the first table are there
+        session.execute("begin; lock table swapped in access exclusive mode")
+        connector = worker.create(t.name, config(t, "filtered|swapped", "v <= 150"), running=False)
+        name = f"{t.name}.public.filtered"
+        wait_for(lambda: t.cluster.topics(name) and len(t.topic("filtered").read()) == 150, 60, "half a snapshot", connector.failed)
+        worker.kill()
+        session.execute("rollback")
+    t.sql("delete from filtered where id = 100", "update filtered set v = 1000 where id = 10")
+    worker.start()
+    notes = configure(t, config(t, "filtered|swapped", "v <= 20")).body.get("notes")
+    trace = connector.wait_failed("TG-E-FILTER-CHANGED")
+    apply(t, "resnapshot")
+    resume(connector)
+    judge(t, connector, "filtered", "v <= 20")
+    check(notes is None or "FILTER-CHANGED" in json.dumps(notes), f"it is foreseen: {notes}")
+    check("resnapshot" in trace, trace)
+
+
+def renamed(t: Trial) -> None:
+    """The table gets another name while rows are looked for: its topic may hold rows that are out, and that is told."""
+    names = "filtered|others"
+    connector = begin(t, config(t, names, "v <= 100"))
+    change(t, connector, config(t, names, "v > 50 AND v <= 150"))
+    t.sql("alter table filtered rename to others", "update others set note = 'z' where id in (20, 80, 120)")
+    resume(connector)
+    trace = connector.wait_failed("TG-E-FILTER-CHANGED")
+    check("is called \"public.others\" now" in trace and "from_now" in trace, trace)
+    connector.put("stop")
+    after = config(t, "others|filtered", "v > 50 AND v <= 150")
+    configure(t, after)
+    apply(t, "from_now")
+    resume(connector)
+    t.wait_streaming()
+    t.sql("update others set note = 'y' where id in (20, 80)")
+    records = t.settled_records("others")
+    equal([(r.key["id"], r.op) for r in records if not r.tombstone], [(80, "u"), (120, "c"), (80, "u")], "it goes on under the new name")
+    # Out of what is captured: only the catalogue tells.
+    apply(t, "resnapshot")
+    t.sql("alter table others rename to elsewhere")
+    resume(connector)
+    trace = connector.wait_failed("TG-E-FILTER-CHANGED")
+    check("is called \"public.elsewhere\" now" in trace, trace)
+    apply(t, "from_now")
+    resume(connector)
+    t.wait_streaming()
+
+
+def excluded(t: Trial) -> None:
+    """The table is excluded while rows are looked for: when it is back, `resnapshot` tells all of them."""
+    both = config(t, "filtered|swapped", "v <= 50")
+    connector = begin(t, both | {"row.filter.public.filtered": "v <= 100"})
+    change(t, connector, both)
+    configure(t, t.config(table_include_list=PUBLIC + "swapped"))
+    resume(connector)
+    t.wait_streaming()
+    wait_for(lambda: progress(connector).get("state") == "STOPPED", 60, "it is given up", connector.failed)
+    connector.put("stop")
+    configure(t, both | {"row.filter.public.filtered": "v <= 60"})
+    apply(t, "resnapshot")
+    resume(connector)
+    judge(t, connector, "filtered", "v <= 60")
+
+
+def identity_lowered(t: Trial) -> None:
+    """Old rows do not show what the former filter reads: the way that is told works while rows are looked for."""
+    connector = begin(t, config(t, "filtered", "v <= 100"))
+    settings = config(t, "filtered", "id <= 50")
+    change(t, connector, settings)
+    t.sql("alter table filtered replica identity default", "update filtered set v = 500 where id in (60, 20)", "delete from filtered where id = 70")
+    resume(connector)
+    connector.wait_failed("TG-E-FILTER-BEFORE-IMAGE")
+    t.sql("alter table filtered replica identity full")
+    change(t, connector, config(t, "filtered", None))
+    resume(connector)
+    wait_done(connector)
+    change(t, connector, settings)
+    resume(connector)
+    judge(t, connector, "filtered", "id <= 50")
+
+
+def read_pending(t: Trial) -> None:
+    """A snapshot that somebody asked for is not through when the filter changes."""
+    settings = config(t, "filtered", "v <= 100", snapshot_mode="no_data", incremental_snapshot_chunk_size="1")
+    connector = t.worker().create(t.name, settings)
+    t.wait_streaming()
+    equal(connector.request("POST", "/snapshots", {"data-collections": ["public.filtered"]}).status, 202, "status of POST snapshots")
+    equal(connector.request("PUT", "/snapshots/pause").status, 202, "status of pause")
+    t.settle()
+    change(t, connector, settings | {"row.filter.public.filtered": "v <= 50"})
+    # And another one before that is begun.
+    change(t, connector, settings | {"row.filter.public.filtered": "v <= 60"})
+    change(t, connector, settings | {"row.filter.public.filtered": "v <= 70", "incremental.snapshot.chunk.size": "50"})
+    resume(connector)
+    equal(connector.request("PUT", "/snapshots/resume").status, 202, "status of resume")
+    judge(t, connector, "filtered", "v <= 70")
+
+
+def routed_pending(t: Trial) -> None:
+    """A transform that needs more than the key comes while rows are looked for: `from_now` gives the look up."""
+    connector = begin(t, config(t, "filtered", "v <= 100"))
+    settings = config(t, "filtered", "v <= 50")
+    change(t, connector, settings)
+    routed = settings | {"transforms": "u", "transforms.u.type": "io.debezium.transforms.ExtractNewRecordState",
+                         "transforms.u.route.by.field": "note"}
+    configure(t, routed)
+    resume(connector)
+    trace = connector.wait_failed("TG-E-FILTER-CHANGED")
+    check("from_now" in trace, trace)
+    apply(t, "from_now")
+    resume(connector)
+    t.wait_streaming()
+    equal(progress(connector).get("state"), "STOPPED", "it is given up")
+    # Without the transform the next look tells all rows.
+    change(t, connector, settings)
+    resume(connector)
+    judge(t, connector, "filtered", "v <= 50")
+
+
+CASES = {"swap-other": swap_other, "swap-pending": swap_pending, "label-other": label_other, "label-pending": label_pending,
+         "swap-back": swap_back, "first-snapshot": first_snapshot, "renamed": renamed, "excluded": excluded,
+         "identity-lowered": identity_lowered, "read-pending": read_pending, "routed-pending": routed_pending}

@@ -1,0 +1,10 @@
+create table filtered (id int primary key, v int, note text);
+alter table filtered replica identity full;
+insert into filtered select g, g, 'row ' || g from generate_series(1, 200) g;
+create table swapped (id int primary key, w int, w2 int, z int);
+alter table swapped replica identity full;
+insert into swapped select g, 1, 5, g from generate_series(1, 20) g;
+create type mood as enum ('a', 'b', 'c', 'd');
+create table moods (id int primary key, e mood, z int);
+alter table moods replica identity full;
+insert into moods select g, (array['a','b','c','d'])[1 + g % 4]::mood, g from generate_series(1, 20) g;
