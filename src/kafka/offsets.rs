@@ -127,16 +127,24 @@ pub async fn reset(settings: &KafkaSettings) -> Result<(), Fault> {
     .await
 }
 
+/// States that take the place of others.
+#[derive(Debug, Default)]
+pub struct Restated {
+    /// What is stored.
+    pub states: Vec<TableState>,
+    /// How many tables that concerns.
+    pub tables: usize,
+}
+
 /// Rewrites states of a connector's tables while no task of it runs. Fences off a task that may
-/// still run. Without an offset nothing is rewritten: everything begins anew then.
+/// still run. Without an offset nothing is rewritten: everything begins anew then. Answers how many
+/// tables that concerned.
 ///
 /// # Errors
 /// The cluster does not answer or refuses, or a state cannot be rewritten; then none is.
 pub async fn restate(
     settings: &KafkaSettings,
-    rewrite: impl FnOnce(&OffsetRecord, &[TableState]) -> Result<Vec<TableState>, Fault>
-    + Send
-    + 'static,
+    rewrite: impl FnOnce(&OffsetRecord, &[TableState]) -> Result<Restated, Fault> + Send + 'static,
 ) -> Result<usize, Fault> {
     let place = StoragePlace::ensure(settings, &Topics::connect(settings).await?).await?;
     let settings = settings.clone();
@@ -144,14 +152,14 @@ pub async fn restate(
         let mut transactions = take_over(&settings, &place)?;
         let stored = load(&settings, &place)?;
         let Some(offset) = stored.offset else { return Ok(0) };
-        let states = rewrite(&offset, &stored.states)?;
+        let Restated { states, tables } = rewrite(&offset, &stored.states)?;
         if states.is_empty() {
             return Ok(0);
         }
         transactions.begin()?;
         transactions.produce_states(&states)?;
         transactions.commit(&offset)?;
-        Ok(states.len())
+        Ok(tables)
     })
     .await
 }

@@ -107,8 +107,8 @@ impl SourceSettings {
         }
     }
 
-    /// The states of those tables, remade, whose row filter is another one than the configured.
-    /// With `resnapshot` there is one more, if there is any: what is to be read beside the stream.
+    /// The states of those tables, remade, whose row filter is another one than the configured, and
+    /// how many they are; with them comes what is to be read beside the stream, if that is another.
     /// `retellable` is asked of tables whose rows would be told anew.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl SourceSettings {
         states: &[TableState],
         resnapshot: bool,
         retellable: &dyn Fn(TableVersion) -> Result<(), Fault>,
-    ) -> Result<Vec<TableState>, Fault> {
+    ) -> Result<(Vec<TableState>, usize), Fault> {
         match self {
             Self::Postgres(settings) => {
                 postgres::adopt_filters(settings, (offset, states), resnapshot, retellable)

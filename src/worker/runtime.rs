@@ -396,15 +396,14 @@ impl Runtime for Worker {
             let TypedConnector { kafka, source, plan, .. } = self.parse(config)?;
             let rewrite = move |at: &_, states: &[_]| {
                 let block = source.block(&plan.topic_prefix);
-                source.adopt_filters(at, states, resnapshot, &|version| {
+                let adopted = source.adopt_filters(at, states, resnapshot, &|version| {
                     let table = version.table.to_string();
                     let plan = TablePlan::compile(Arc::new(version), &plan, &block)?;
                     plan.untellable.map_or(Ok(()), |fault| Err(fault.at_table(table)))
-                })
+                });
+                adopted.map(|(states, tables)| offsets::Restated { states, tables })
             };
-            let states = offsets::restate(&kafka, rewrite).await?;
-            // what is to be read is one of them
-            Ok(states.saturating_sub(usize::from(resnapshot)))
+            offsets::restate(&kafka, rewrite).await
         })
     }
 

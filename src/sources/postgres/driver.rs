@@ -346,6 +346,7 @@ impl<'a, S: Services> Course<'a, S> {
         // what an earlier attempt published is not taken back
         self.tables.refuse_changed_filters(None).await?;
         let generated = self.publish(premade.is_some()).await?;
+        Box::pin(self.tables.look_at_filters(generated, self.stage)).await?;
         self.tables.note_pushdown(self.stage, &self.members, None)?;
         let task = SnapshotTask {
             settings: &self.settings,

@@ -373,7 +373,7 @@ pub(super) fn told(
 /// Remakes the states of those tables whose row filter is another one than the configured, as if
 /// they had been published by that; if there are none, of all that have a filter, as if their columns
 /// had always been what they are. With `resnapshot`, rows on which the two differ are to be looked
-/// for beside the stream; without, whatever is still looked for of these tables (if no filter is
+/// for beside the stream. Answers how many tables that are, too. Without it, whatever is still looked for of these tables (if no filter is
 /// another one: of any table) is given up.
 ///
 /// # Errors
@@ -385,7 +385,7 @@ pub fn adopt_filters(
     (offset, states): (&OffsetRecord, &[TableState]),
     resnapshot: bool,
     retellable: &dyn Fn(TableVersion) -> Result<(), Fault>,
-) -> Result<Vec<TableState>, Fault> {
+) -> Result<(Vec<TableState>, usize), Fault> {
     let histories = remembered(states)?;
     let changed = to_be_applied(settings, &histories);
     let is_other = |one: &&ChangedFilter<'_>| one.now != one.history.filter.as_deref();
@@ -416,10 +416,11 @@ pub fn adopt_filters(
         let is_any_other = changed.iter().any(|one| is_other(&one));
         remade.extend(give_up(&mut work, (&changed, is_any_other), &histories)?);
     }
+    let tables = remade.len();
     if work != before {
         remade.push(work.state()?);
     }
-    Ok(remade)
+    Ok((remade, tables))
 }
 
 /// Refuses to look for rows where nobody would find them.
@@ -554,7 +555,11 @@ mod tests {
         let mut settings = base(PublicationAutocreate::Filtered, false);
         settings.row_filters.add("public.t", filter).expect("a filter");
         settings.row_filters.pushdown = pushdown;
-        adopt_filters(&settings, (&read_up_to(100), states), resnapshot, &|_| Ok(()))
+        let adopted = adopt_filters(&settings, (&read_up_to(100), states), resnapshot, &|_| Ok(()));
+        adopted.map(|(states, tables)| {
+            assert_eq!(tables, 1);
+            states
+        })
     }
 
     #[track_caller]
