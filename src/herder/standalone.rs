@@ -1,8 +1,10 @@
 //! One process runs all connectors; their configurations live in a local directory.
 //!
-//! **Invariant:** operations that change something are serialised; reads never wait for them.
+//! **Invariants:** operations that change a connector are serialised; neither reads nor the
+//! operations of other connectors wait for them. Nothing is started once the worker shuts down.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,7 +26,9 @@ pub struct Standalone {
     runtime: Arc<dyn Runtime>,
     store: Store,
     connectors: Mutex<BTreeMap<String, Entry>>,
-    changing: tokio::sync::Mutex<()>,
+    turns: Turns,
+    /// Set while the connectors are locked.
+    shuts_down: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -68,6 +72,23 @@ enum Put {
     Overtaken,
 }
 
+/// One operation at a time for each name.
+#[derive(Debug, Default)]
+struct Turns(Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>);
+
+impl Turns {
+    /// Waits until it is its turn, which ends as the answer is dropped.
+    async fn of(&self, name: &str) -> tokio::sync::OwnedMutexGuard<()> {
+        let turn = {
+            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            // nobody has or waits for those
+            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+            Arc::clone(turns.entry(name.to_owned()).or_default())
+        };
+        turn.lock_owned().await
+    }
+}
+
 impl Standalone {
     /// Opens the store and starts every connector in it.
     ///
@@ -79,12 +100,11 @@ impl Standalone {
             runtime,
             store,
             connectors: Mutex::new(BTreeMap::new()),
-            changing: tokio::sync::Mutex::new(()),
+            turns: Turns::default(),
+            shuts_down: AtomicBool::new(false),
         };
         for (name, Kept { config, target_state }) in kept {
-            let written = WrittenTopics::default();
-            let task = herder.start(&name, &config, target_state, &written);
-            herder.set(&name, Entry { config, target: target_state, task, written });
+            herder.install(&name, config, target_state, WrittenTopics::default());
         }
         Ok(herder)
     }
@@ -236,7 +256,7 @@ impl Standalone {
         if !faults.is_empty() {
             return Err(HerderError::Invalid(faults));
         }
-        let _guard = self.changing.lock().await;
+        let _turn = self.turns.of(name).await;
         let before = self.with(name, |entry| (entry.target, entry.config.clone())).ok();
         let target = match (expected, &before) {
             (Expected::Nothing(target), None) => target,
@@ -255,8 +275,7 @@ impl Standalone {
         self.store.put(name, &kept).map_err(HerderError::Store)?;
         self.stop_task(name).await;
         let written = self.with(name, |entry| entry.written.clone()).unwrap_or_default();
-        let task = self.start(name, &config, target, &written);
-        self.set(name, Entry { config, target, task, written });
+        self.install(name, config, target, written);
         Ok(if before.is_none() { Put::Created } else { Put::Replaced })
     }
 
@@ -267,7 +286,7 @@ impl Standalone {
     /// # Errors
     /// There is none of that name, the store failed, or the source or Kafka refuse.
     pub async fn delete(&self, name: &str, removed: Removed) -> Result<(), HerderError> {
-        let _guard = self.changing.lock().await;
+        let _turn = self.turns.of(name).await;
         let config = self.with(name, |entry| entry.config.clone())?;
         if removed.source {
             let others = self.others(name);
@@ -312,7 +331,7 @@ impl Standalone {
     /// # Errors
     /// There is none of that name, or the store failed.
     pub async fn set_target(&self, name: &str, target: Target) -> Result<(), HerderError> {
-        let _guard = self.changing.lock().await;
+        let _turn = self.turns.of(name).await;
         let (before, config) = self.with(name, |entry| (entry.target, entry.config.clone()))?;
         if before == target {
             return Ok(());
@@ -353,7 +372,7 @@ impl Standalone {
     /// # Errors
     /// There is none of that name, it is not stopped, or Kafka refuses.
     pub async fn reset_offset(&self, name: &str) -> Result<(), HerderError> {
-        let _guard = self.changing.lock().await;
+        let _turn = self.turns.of(name).await;
         let config = self.stopped(name, "their offsets can be modified")?;
         self.runtime.reset_offset(&config).await.map_err(HerderError::Store)
     }
@@ -369,7 +388,7 @@ impl Standalone {
         partition: &serde_json::Value,
         offset: &serde_json::Value,
     ) -> Result<(), HerderError> {
-        let _guard = self.changing.lock().await;
+        let _turn = self.turns.of(name).await;
         let config = self.stopped(name, "their offsets can be modified")?;
         let outcome = self.runtime.take_over(&config, partition, offset).await;
         outcome.map_err(|fault| match fault.fate() {
@@ -397,7 +416,7 @@ impl Standalone {
     /// # Errors
     /// There is none of that name, it is not stopped, or Kafka refuses.
     pub async fn adopt_filters(&self, name: &str, resnapshot: bool) -> Result<usize, HerderError> {
-        let _guard = self.changing.lock().await;
+        let _turn = self.turns.of(name).await;
         let config = self.stopped(name, "a row filter can be applied")?;
         self.runtime.adopt_filters(&config, resnapshot).await.map_err(HerderError::of)
     }
@@ -486,7 +505,7 @@ impl Standalone {
     /// # Errors
     /// There is none of that name.
     pub async fn restart(&self, name: &str, only_failed: bool) -> Result<(), HerderError> {
-        let _guard = self.changing.lock().await;
+        let _turn = self.turns.of(name).await;
         let (target, config, failed) = self.with(name, |entry| {
             let failed = match &entry.task {
                 Slot::Empty => false,
@@ -500,22 +519,23 @@ impl Standalone {
         }
         self.stop_task(name).await;
         let written = self.with(name, |entry| entry.written.clone())?;
-        let task = self.start(name, &config, target, &written);
-        self.set(name, Entry { config, target, task, written });
+        self.install(name, config, target, written);
         Ok(())
     }
 
     /// Stops all tasks; configurations and wanted states stay as they are.
     pub async fn shut_down(&self) {
-        let _guard = self.changing.lock().await;
-        let tasks: Vec<_> = self
-            .locked()
-            .iter_mut()
-            .filter_map(|(name, entry)| match std::mem::replace(&mut entry.task, Slot::Empty) {
-                Slot::Task(task) => Some((name.clone(), task)),
-                Slot::Empty | Slot::Refused(_) => None,
-            })
-            .collect();
+        let tasks: Vec<_> = {
+            let mut connectors = self.locked();
+            self.shuts_down.store(true, Ordering::Relaxed);
+            let tasks = connectors.iter_mut().filter_map(|(name, entry)| {
+                match std::mem::replace(&mut entry.task, Slot::Empty) {
+                    Slot::Task(task) => Some((name.clone(), task)),
+                    Slot::Empty | Slot::Refused(_) => None,
+                }
+            });
+            tasks.collect()
+        };
         for (_, task) in &tasks {
             task.set_target(Target::Stopped);
         }
@@ -526,6 +546,7 @@ impl Standalone {
         }
     }
 
+    /// To be called with the connectors locked, so that no task is started behind a shut-down.
     fn start(
         &self,
         name: &str,
@@ -533,7 +554,7 @@ impl Standalone {
         target: Target,
         written: &WrittenTopics,
     ) -> Slot {
-        if target == Target::Stopped {
+        if target == Target::Stopped || self.shuts_down.load(Ordering::Relaxed) {
             return Slot::Empty;
         }
         match self.runtime.start(name, config, target, written.clone()) {
@@ -561,8 +582,11 @@ impl Standalone {
         self.locked().get(name).map(read).ok_or_else(|| HerderError::NotFound(name.to_owned()))
     }
 
-    fn set(&self, name: &str, entry: Entry) {
-        self.locked().insert(name.to_owned(), entry);
+    /// Starts a connector, in the place of what there was of it.
+    fn install(&self, name: &str, config: ConnectorConfig, target: Target, written: WrittenTopics) {
+        let mut connectors = self.locked();
+        let task = self.start(name, &config, target, &written);
+        connectors.insert(name.to_owned(), Entry { config, target, task, written });
     }
 
     /// The map is left consistent by every statement, so a poisoned lock is still good.

@@ -342,7 +342,7 @@ async fn changes_of_a_configuration_at_once_are_all_kept() {
 }
 
 #[tokio::test]
-async fn what_was_asked_for_is_done_to_its_end_though_the_client_has_gone() {
+async fn what_was_asked_for_is_done_to_its_end_though_the_client_has_gone_and_others_do_not_wait() {
     let server = Server::start("gone").await;
     let body = json!({"name": "l", "config": {"connector.class": "P", "lingers": "x"}});
     assert_eq!(server.json("POST", "/connectors", &body).await.status, 201);
@@ -352,6 +352,10 @@ async fn what_was_asked_for_is_done_to_its_end_though_the_client_has_gone() {
     client.write_all(request).await.unwrap();
     // it is under way: the task is being waited for
     while server.get("/connectors/l/status").await.json()["tasks"][0]["state"] == "RUNNING" {}
+    // others do not wait for it
+    assert_eq!(server.json("POST", "/connectors", &create("other")).await.status, 201);
+    assert_eq!(server.send("PUT", "/connectors/other/pause", "", "").await.status, 202);
+    server.wait_for_task_state("other", "PAUSED").await;
     drop(client);
     // the server hears of that before these are through
     for _ in 0..20 {

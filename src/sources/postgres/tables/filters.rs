@@ -633,7 +633,7 @@ mod tests {
         let mut settings = base(PublicationAutocreate::Filtered, false);
         settings.row_filters.add("public.t", "a = 2").expect("a filter");
         let mut offset = Offset::decode(&read_up_to(100).0).expect("an offset");
-        offset.phase = Phase::Snapshot { consistent_point: Lsn(5), owns_slot: true };
+        offset.phase = Phase::Snapshot { consistent_point: Lsn(5), has_slot: true };
         let at = OffsetRecord(Arc::from(offset.encode()));
         let fault = foresee_filters(&settings, (&at, &[state(None)])).expect("foreseen");
         let told = fault.map(|fault| (fault.code(), fault.to_string().contains("resnapshot")));
