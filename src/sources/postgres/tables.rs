@@ -46,7 +46,6 @@ use crate::stage::{OpenTable, Services, Stage, TableState};
 
 pub(super) use ddl::DdlCapture;
 pub(super) use meaning::{WatchedLabels, redefined};
-pub(super) use pending::Missed;
 pub(super) use rewrite::{RereadTable, Upheaval};
 
 /// Looks up what the stream said of a type.

@@ -73,7 +73,7 @@ use super::decode::Transaction;
 use super::driver::told_to_stop;
 use super::publishing::Publishing;
 use super::status::{Progress, clock_micros};
-use super::tables::{Missed, Upheaval};
+use super::tables::Upheaval;
 use super::wire::Lsn;
 use crate::error::{Code, Fate, Fault};
 use crate::observe::SourceMetrics;
@@ -96,6 +96,8 @@ const UNTIL_SEEN: Duration = Duration::from_millis(5);
 const UNTIL_KNOWN: Duration = Duration::from_millis(200);
 /// Between two attempts at a table that somebody alters.
 const UNTIL_FREE: Duration = Duration::from_millis(200);
+/// Between two attempts at a table that is not captured: only another configuration changes that.
+const UNTIL_CAPTURED: Duration = Duration::from_secs(10);
 /// After a fault of the connection, at first and at most.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
@@ -665,6 +667,35 @@ impl Incremental {
         true
     }
 
+    fn is_captured(&self, table: &TableWork) -> bool {
+        self.tools.settings.tables.captures(&table.namespace, &table.name)
+    }
+
+    /// The first table is not captured, and what is looked for in it is needed when it is again: then
+    /// all its rows, for what becomes of them meanwhile the stream does not say. Others come first.
+    async fn put_off<S: Services>(
+        &mut self,
+        publishing: &mut Publishing<'_, S>,
+    ) -> Result<(), Fault> {
+        self.rest_for(UNTIL_CAPTURED);
+        let Some(first) = self.work.tables.first() else { return Ok(()) };
+        let is_kept = matches!(first.aim, Aim::Refilter(_)) || first.cursor.is_some();
+        if is_kept && first.aim.is_refilter() {
+            self.tell_anew(publishing);
+        }
+        let next = self.work.tables.iter().position(|table| self.is_captured(table));
+        if let Some(next) = next {
+            self.work.tables.rotate_left(next);
+            self.definition = None;
+            self.pace = None;
+            self.rest_for(UNTIL_FREE);
+        }
+        if is_kept || next.is_some() {
+            publishing.keep(self.state()?).await?;
+        }
+        Ok(())
+    }
+
     /// A chunk cannot be read. The stream goes on; what is tried next depends on why.
     async fn troubled<S: Services>(
         &mut self,
@@ -700,15 +731,18 @@ impl Incremental {
         if is_needed && !is_gone {
             return Err(fault);
         }
+        if is_needed && !self.is_captured(&table) {
+            return self.put_off(publishing).await;
+        }
         if is_needed && self.may_come(publishing.position()).await {
             self.rest_for(UNTIL_FREE);
             return Ok(());
         }
         if table.is_of_changed_filter() {
-            match publishing.tables.missed(&table).await? {
-                Missed::Moved(fault) => return Err(fault),
-                Missed::Gone | Missed::Excluded => publishing.give_up_refilter(&table)?,
+            if let Some(moved) = publishing.tables.moved_away(&table).await? {
+                return Err(moved);
             }
+            publishing.give_up_refilter(&table)?;
         }
         tracing::error!(
             table = table.qualified_name(),

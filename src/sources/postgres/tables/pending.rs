@@ -52,17 +52,6 @@ impl Former {
     }
 }
 
-/// How a look under a name ends that the table has no more.
-#[derive(Debug)]
-pub(in crate::sources::postgres) enum Missed {
-    /// There is no such table any more; what was published of it stays as it is.
-    Gone,
-    /// The table is not captured any more. If it ever is again, all its rows have to be told.
-    Excluded,
-    /// It has another name.
-    Moved(Fault),
-}
-
 impl Tables {
     pub(super) fn former_of(&self, descriptor: &RelationDescriptor) -> Option<&Former> {
         let RelationDescriptor { namespace, name, .. } = descriptor;
@@ -154,31 +143,27 @@ impl Tables {
             .at_table(now)
     }
 
-    /// What became of a table of which rows are looked for, and that is not there under its name.
+    /// Why rows of a table that is not there under its name cannot be looked for: it has another one.
+    /// `None`: it is gone, and what was published of it stays as it is.
     ///
     /// # Errors
     /// The catalogue cannot be asked.
-    pub(in crate::sources::postgres) async fn missed(
+    pub(in crate::sources::postgres) async fn moved_away(
         &mut self,
         table: &TableWork,
-    ) -> Result<Missed, Fault> {
+    ) -> Result<Option<Fault>, Fault> {
         let TableWork { namespace, name, oid, .. } = table;
-        if !self.settings.tables.captures(namespace, name) {
-            return Ok(Missed::Excluded);
-        }
-        let Some(oid) = oid.filter(|_| table.is_of_changed_filter()) else {
-            return Ok(Missed::Gone);
-        };
+        let Some(oid) = *oid else { return Ok(None) };
         self.connect().await?;
-        let Some(connection) = &mut self.catalogue else { return Ok(Missed::Gone) };
+        let Some(connection) = &mut self.catalogue else { return Ok(None) };
         let names = fetch_names(connection, &[oid]).await;
         if names.is_err() {
             self.catalogue = None;
         }
         let names = names?;
         let now = names.get(&oid).filter(|(schema, other)| (schema, other) != (namespace, name));
-        Ok(now.map_or(Missed::Gone, |(schema, other)| {
-            Missed::Moved(self.moved(&table.qualified_name(), &format!("{schema}.{other}")))
+        Ok(now.map(|(schema, other)| {
+            self.moved(&table.qualified_name(), &format!("{schema}.{other}"))
         }))
     }
 
