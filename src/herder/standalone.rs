@@ -465,7 +465,11 @@ impl Standalone {
     /// # Errors
     /// There is none of that name, or Kafka refuses.
     pub async fn stored_snapshot(&self, name: &str) -> Result<Option<ChunkProgress>, HerderError> {
-        if self.desk(name).is_ok() {
+        let recalls = self.with(name, |entry| match &entry.task {
+            Slot::Task(task) => task.recalls_snapshots(),
+            Slot::Empty | Slot::Refused(_) => false,
+        })?;
+        if recalls && self.desk(name).is_ok() {
             return Ok(None);
         }
         let config = self.with(name, |entry| entry.config.clone())?;

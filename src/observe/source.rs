@@ -1,6 +1,7 @@
 //! What a source tells of itself: whether it reads, its snapshot, and readings of its own.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -204,7 +205,10 @@ impl TableProgress {
 
 /// The progress of the last snapshot: the first one, or one beside the stream.
 #[derive(Debug, Default)]
-pub struct ChunkMetrics(Mutex<Option<ChunkProgress>>);
+pub struct ChunkMetrics {
+    progress: Mutex<Option<ChunkProgress>>,
+    is_recalled: AtomicBool,
+}
 
 impl ChunkMetrics {
     /// A new one begins; what an earlier one said is forgotten.
@@ -224,7 +228,17 @@ impl ChunkMetrics {
         self.locked().clone()
     }
 
+    /// What is stored of an earlier one is shown, if there is any.
+    pub fn set_recalled(&self) {
+        self.is_recalled.store(true, Ordering::Release);
+    }
+
+    /// Whether that is so: until then it is not known whether there was none.
+    pub fn is_recalled(&self) -> bool {
+        self.is_recalled.load(Ordering::Acquire)
+    }
+
     fn locked(&self) -> MutexGuard<'_, Option<ChunkProgress>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

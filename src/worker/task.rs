@@ -62,6 +62,11 @@ impl TaskHandle {
         self.shown.as_ref()?.incremental.progress()
     }
 
+    /// Whether it is known if there was a snapshot before the task began.
+    pub fn recalls_snapshots(&self) -> bool {
+        self.shown.as_ref().is_some_and(|shown| shown.incremental.is_recalled())
+    }
+
     /// What the task does now.
     pub fn state(&self) -> TaskState {
         self.state.borrow().clone()

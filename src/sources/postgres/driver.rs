@@ -190,6 +190,7 @@ impl<'a, S: Services> Course<'a, S> {
         let work = Work::find(&start.states)?;
         let Start { committed, heartbeats, stop, metrics, orders, is_first, .. } = start;
         work.show(&metrics);
+        metrics.incremental.set_recalled();
         let course = Self {
             settings,
             stage,

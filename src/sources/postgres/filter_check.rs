@@ -10,9 +10,10 @@ use super::Settings;
 use super::capture::Selection;
 use super::catalogue::{RelationEntry, TableFacts, fetch_tables, fetch_types};
 use super::connection::{Connection, identifier};
-use super::row_filter::{Scope, compile, images_fault};
+use super::row_filter::{Scope, compile, images_fault, named_columns};
 use super::table_version::build;
 use super::values::TypeCatalogue;
+use crate::change::TableVersion;
 use crate::error::{Code, Fault};
 
 /// What came of the row filters.
@@ -117,20 +118,23 @@ impl Filter<'_> {
             Ok(predicate) => predicate,
             Err(fault) => {
                 faults.push(fault);
+                // told with it, as far as the text shows what is read
+                let named = named_columns(self.text, &version);
+                faults.extend(self.images_faults(&named, &version));
                 return Ok(());
             }
         };
-        let columns: Vec<String> = predicate
-            .columns
-            .iter()
-            .filter_map(|index| version.columns.get(*index))
-            .map(|column| column.name.clone())
-            .collect();
-        let images = self.images.iter();
-        faults.extend(images.filter_map(|table| images_fault(table, &columns, &version)));
+        faults.extend(self.images_faults(&predicate.columns, &version));
         faults.extend(self.ask(control, &predicate.sql).await?);
         predicates.insert(self.facts.oid, predicate.sql);
         Ok(())
+    }
+
+    fn images_faults(&self, columns: &[usize], version: &TableVersion) -> Vec<Fault> {
+        let columns = columns.iter().filter_map(|index| version.columns.get(*index));
+        let columns: Vec<String> = columns.map(|column| column.name.clone()).collect();
+        let images = self.images.iter();
+        images.filter_map(|table| images_fault(table, &columns, version)).collect()
     }
 
     /// What the server thinks of the predicate.

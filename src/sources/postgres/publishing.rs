@@ -303,6 +303,15 @@ impl<'a, S: Services> Publishing<'a, S> {
         self.commit_here().await
     }
 
+    /// Keeps a state with the rows that were written, and waits until readers see both.
+    ///
+    /// # Errors
+    /// The publisher has ended.
+    pub(super) async fn keep_visibly(&mut self, state: TableState) -> Result<(), Fault> {
+        self.keep(state).await?;
+        self.stage.store(Some(self.record(self.inside))).await
+    }
+
     /// Keeps a state, and waits until it is in Kafka.
     ///
     /// # Errors

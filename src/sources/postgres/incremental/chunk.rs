@@ -6,7 +6,7 @@
 use tokio::time::Instant;
 
 use super::reader::{Chunk, ChunkRow};
-use super::{Aim, CHUNK_BYTES, Incremental, Publishing, TableFacts};
+use super::{Aim, CHUNK_BYTES, Incremental, Publishing, TableFacts, TableWork};
 use crate::change::{ChangeKind, RowImage};
 use crate::error::Fault;
 use crate::observe::ChunkProgress;
@@ -62,11 +62,27 @@ impl Incremental {
                 publishing.keep(self.state()?).await?;
                 return self.end_rewritten(publishing).await;
             }
-            self.end_table(publishing.position(), None);
-        } else {
-            self.show_table();
+            return self.finish(publishing).await;
         }
+        self.show_table();
         publishing.keep(self.state()?).await
+    }
+
+    /// The first table is through. Whoever is told so finds its rows.
+    async fn finish<S: Services>(
+        &mut self,
+        publishing: &mut Publishing<'_, S>,
+    ) -> Result<(), Fault> {
+        self.show_table();
+        let Some(table) = self.take_first(true) else { return Ok(()) };
+        if let Some(mut shown) = self.tools.metrics.incremental.progress() {
+            mark(&mut shown, &table.qualified_name(), None);
+            self.work.take_ends(&shown);
+        }
+        let position = publishing.position();
+        publishing.keep_visibly(self.work.state()?).await?;
+        self.show_end(&table, position, None);
+        Ok(())
     }
 
     /// If all rows of a rewritten table are published: tells it.
@@ -100,24 +116,27 @@ impl Incremental {
     /// The first table is through, or given up.
     pub(super) fn end_table(&mut self, position: Lsn, fault: Option<&Fault>) {
         self.show_table();
+        if let Some(table) = self.take_first(fault.is_none()) {
+            self.show_end(&table, position, fault);
+        }
+    }
+
+    fn take_first(&mut self, is_through: bool) -> Option<TableWork> {
         if self.work.tables.is_empty() {
-            return;
+            return None;
         }
         let table = self.work.tables.remove(0);
-        let name = table.qualified_name();
-        if let Some(next) = table.next().filter(|_| fault.is_none()) {
+        if let Some(next) = table.next().filter(|_| is_through) {
             self.work.tables.insert(0, next);
         }
         self.pace = None;
         self.definition = None;
-        self.tools.metrics.incremental.update(|progress| {
-            progress.waiting = None;
-            if let Some(one) = progress.tables.iter_mut().rev().find(|one| one.table == name) {
-                one.state = if fault.is_some() { "failed" } else { "completed" };
-                one.fault = fault.map(ToString::to_string);
-                one.seconds_left = None;
-            }
-        });
+        Some(table)
+    }
+
+    fn show_end(&self, table: &TableWork, position: Lsn, fault: Option<&Fault>) {
+        let name = table.qualified_name();
+        self.tools.metrics.incremental.update(|progress| mark(progress, &name, fault));
         self.tools.metrics.snapshot.end_table();
         if fault.is_none() {
             tracing::info!(
@@ -194,6 +213,16 @@ impl Incremental {
         let millis = u64::try_from(since.elapsed().as_millis()).ok()?;
         let read = work.scanned.saturating_sub(before);
         (read > 0).then(|| (rest.saturating_mul(millis) / read).div_ceil(1000))
+    }
+}
+
+/// How a table ended.
+fn mark(progress: &mut ChunkProgress, name: &str, fault: Option<&Fault>) {
+    progress.waiting = None;
+    if let Some(one) = progress.tables.iter_mut().rev().find(|one| one.table == name) {
+        one.state = if fault.is_some() { "failed" } else { "completed" };
+        one.fault = fault.map(ToString::to_string);
+        one.seconds_left = None;
     }
 }
 

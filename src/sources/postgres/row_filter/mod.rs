@@ -39,6 +39,7 @@ pub(super) use self::rules::{BoundFilter, images_fault, stopped};
 pub use self::rules::{Pushdown, RowFilters};
 pub(super) use self::scope::Scope;
 pub use self::scope::TextOrder;
+use crate::change::TableVersion;
 use crate::error::{Code, Fault};
 use crate::filter::Node;
 
@@ -116,6 +117,38 @@ pub(super) fn check_syntax(text: &str) -> Result<(), Fault> {
 pub(super) fn compile(text: &str, scope: &Scope<'_>) -> Result<Predicate, Fault> {
     compile_text(text, scope)
         .map_err(|refusal| refusal.into_fault().at_table(scope.version.table.to_string()))
+}
+
+/// The columns that a text names, also if it is not understood. A word that begins a constant
+/// (`DATE '…'`), names a type or calls a function is none.
+pub(super) fn named_columns(text: &str, version: &TableVersion) -> Vec<usize> {
+    let dialect = PostgreSqlDialect {};
+    let limit = text.len().min(WRITTEN.bytes);
+    let text = text.get(..text.floor_char_boundary(limit)).unwrap_or_default();
+    let Ok(tokens) = Tokenizer::new(&dialect, text).tokenize() else { return Vec::new() };
+    let tokens: Vec<Token> =
+        tokens.into_iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();
+    let mut columns = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let Token::Word(word) = token else { continue };
+        let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+        let is_type = match before {
+            Some(Token::DoubleColon) => true,
+            Some(Token::Word(word)) => word.keyword == Keyword::AS,
+            _ => false,
+        };
+        let behind = tokens.get(at + 1);
+        if is_type || matches!(behind, Some(Token::LParen | Token::SingleQuotedString(_))) {
+            continue;
+        }
+        let name = match word.quote_style {
+            None => word.value.to_ascii_lowercase(),
+            Some(_) => word.value.clone(),
+        };
+        let index = version.columns.iter().position(|column| column.name == name);
+        columns.extend(index.filter(|index| !columns.contains(index)));
+    }
+    columns
 }
 
 fn compile_text(text: &str, scope: &Scope<'_>) -> Result<Predicate, Refusal> {

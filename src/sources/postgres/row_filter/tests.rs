@@ -104,6 +104,19 @@ fn check_sql(text: &str, expect: &str) {
 }
 
 /// Part of the reason for which it is refused.
+#[test]
+fn a_text_that_is_not_understood_names_its_columns_all_the_same() {
+    let version = version(&TypeCatalogue::new());
+    let named = |text: &str| {
+        let columns = named_columns(text, &version);
+        columns.iter().map(|index| version.columns[*index].name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(named("lower(t) = 'x' AND I4 = 1 OR t = 'y'"), ["t", "i4"]);
+    assert_eq!(named("\"Odd \"\"name\" && D > d '2020-01-01'"), ["Odd \"name", "d"]);
+    assert_eq!(named("f(1) = 1::n AND CAST(1 AS i8) = b(1)"), Vec::<String>::new());
+    assert_eq!(named("i4 = 'open"), Vec::<String>::new());
+}
+
 #[track_caller]
 fn check_refused(text: &str, expect: &str) {
     let why = compiled(text).map(|predicate| predicate.sql).expect_err("refused");
@@ -149,6 +162,7 @@ fn what_is_sent_is_what_was_understood() {
 fn what_is_not_evaluated_is_refused_with_its_place() {
     check_refused("TRY_CAST(i4 AS bigint) = 1", "not a column, a literal or a simple cast");
     check_refused("i4 == 1", "the operator == is not evaluated, at line 1, column 4");
+    check_refused("i4 = 1 && i8 = 2", "the operator && is not evaluated: write AND");
     check_refused("i4 = 1 AND x = 2", "single quotes: 'x'), at line 1, column 12");
     check_refused("now() > ts", "functions are not evaluated");
     check_refused("ts > current_timestamp", "");
