@@ -8,3 +8,6 @@ create type mood as enum ('a', 'b', 'c', 'd');
 create table moods (id int primary key, e mood, z int);
 alter table moods replica identity full;
 insert into moods select g, (array['a','b','c','d'])[1 + g % 4]::mood, g from generate_series(1, 20) g;
+create table big (id int primary key, v int, pad text);
+alter table big replica identity full;
+insert into big select g, g % 200, repeat('p', 200) from generate_series(1, 20000) g;

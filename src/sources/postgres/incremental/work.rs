@@ -519,7 +519,7 @@ impl TableWork {
     }
 
     /// What is told of it before it goes on.
-    pub(super) fn progress(&self) -> TableProgress {
+    pub(in crate::sources::postgres) fn progress(&self) -> TableProgress {
         TableProgress {
             table: self.qualified_name(),
             state: "waiting",

@@ -225,7 +225,7 @@ impl<S: Services> SnapshotTask<'_, S> {
             });
             reading.tables.push(Table::new(&facts, index, metrics));
         }
-        reading::show(metrics, &reading.tables);
+        reading::show(metrics, &reading.tables, self.work.tables());
         let readers = Readers::start(&settings.connection, session, exported, threads, sources);
         reading.follow(readers).await
     }

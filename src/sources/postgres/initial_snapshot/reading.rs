@@ -16,6 +16,7 @@ use crate::observe::{ChunkProgress, Gauge, SourceMetrics, TableProgress};
 use crate::sources::postgres::catalogue::TableFacts;
 use crate::sources::postgres::decode::RowChange;
 use crate::sources::postgres::event_fields::SnapshotMarker;
+use crate::sources::postgres::incremental::TableWork;
 use crate::sources::postgres::publishing::Publishing;
 use crate::sources::postgres::status::clock_micros;
 use crate::sources::postgres::tables::Place;
@@ -245,8 +246,8 @@ impl Table {
     }
 }
 
-/// Shows the tables before they are read.
-pub(super) fn show(metrics: &SourceMetrics, tables: &[Table]) {
+/// Shows the tables before they are read, and those that are to be read behind them.
+pub(super) fn show(metrics: &SourceMetrics, tables: &[Table], behind: &[TableWork]) {
     metrics.snapshot.set_tables(tables.len());
     metrics.incremental.begin("initial");
     metrics.incremental.update(|progress: &mut ChunkProgress| {
@@ -258,6 +259,7 @@ pub(super) fn show(metrics: &SourceMetrics, tables: &[Table]) {
                 estimate: table.estimate,
                 ..TableProgress::default()
             })
+            .chain(behind.iter().map(TableWork::progress))
             .collect();
     });
 }

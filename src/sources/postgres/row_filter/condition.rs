@@ -58,7 +58,6 @@ impl Compiler<'_> {
             Expr::BinaryOp { left, op, right } => {
                 let Some(operator) = operator(op) else {
                     let instead = match op {
-                        BinaryOperator::PGOverlap => ": write AND",
                         BinaryOperator::StringConcat => " (for one or the other write OR)",
                         _ => "",
                     };

@@ -184,9 +184,14 @@ fn parse(text: &str, limits: Limits) -> Result<Expr, Refusal> {
     let tokens = Tokenizer::new(&dialect, text)
         .tokenize_with_location()
         .map_err(|error| malformed(&error))?;
-    // the parser takes it for =, the server does not
-    if let Some(odd) = tokens.iter().find(|token| token.token == Token::DoubleEq) {
-        return Err(Refusal::new("the operator == is not evaluated", at_token(odd)));
+    // the parser takes the one for =, the server does not; the other is of arrays and ranges
+    let odd = tokens.iter().find_map(|token| match token.token {
+        Token::DoubleEq => Some((token, "the operator == is not evaluated")),
+        Token::Overlap => Some((token, "the operator && is not evaluated: write AND")),
+        _ => None,
+    });
+    if let Some((odd, why)) = odd {
+        return Err(Refusal::new(why, at_token(odd)));
     }
     let is_blank = |token: &&TokenWithSpan| matches!(token.token, Token::Whitespace(_));
     if let Some(first) = tokens.iter().find(|token| !is_blank(token))
