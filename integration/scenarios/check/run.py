@@ -39,7 +39,7 @@ def faults(t: Trial) -> None:
     check(len(notes) == 1 and "takes a superuser" in notes[0], f"whether event triggers could be installed: {notes}")
 
     # A column that is misspelled would be published in the clear.
-    masked = t.connector_file(**{"column.mask.with.3.chars": "public.t.note, public.t.nothing"})
+    masked = t.connector_file(**{"column.mask.with.3.chars": "public.t.v, public.t.nothing"})
     notes = json.loads(t.command("check", masked, *services(t), "--json").succeed().out)["notes"]
     idle = [note for note in notes if note.startswith("column.")]
     equal(idle, ["column.mask.with.3.chars: 'public.t.nothing' names no column of a captured table, so it does nothing; the "

@@ -89,8 +89,8 @@ def classes(t: Trial) -> None:
 
 def split(t: Trial) -> None:
     """Inside a transaction that Kafka gets in parts: what is before the change stays there, once; the message says how far; the same place again."""
-    rows = 12_000
-    parts = {"transaction.stage.bytes": str(1 << 16), "transaction.max.bytes": str(1 << 18), "max.queue.size.in.bytes": str(1 << 20)}
+    rows = 20_000
+    parts = {"transaction.stage.bytes": str(1 << 16), "transaction.max.bytes": str(1 << 20), "max.queue.size.in.bytes": str(1 << 20)}
     connector = t.worker().create(t.name, t.config() | {"schema.changes.public.t": "refuse"} | parts)
     t.wait_streaming()
     fill = "insert into t (id, u) select g, repeat('x', 100) from generate_series({}, {}) g"

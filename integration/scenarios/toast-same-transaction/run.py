@@ -28,7 +28,8 @@ def run(t: Trial) -> None:
         "begin; insert into p values (1, 1, repeat('part', 3000)); update p set id = 2 where id = 1; "
         "update p set k = 2 where id = 2; commit",
         # rewritten in between, by a command that leaves the description as it was
-        "begin; insert into t values (5, 1, repeat('five', 2000)); alter table t alter doc type text using 'new' || doc; "
+        "begin; insert into t values (5, 1, repeat('five', 2000)); alter table t alter doc type text using 'new' || doc, "
+        "alter doc set storage external; "
         "update t set v = 2 where id = 5; commit",
         # written while the partition was none
         "begin; insert into p values (7, 1, repeat('part', 3000)); alter table p detach partition p1; "
