@@ -294,7 +294,7 @@ async fn a_slot_that_is_in_use_is_waited_for() {
     .await
     .expect_err("in use");
     assert_eq!(fault.code(), Code::SlotActive);
-    assert_eq!(told.borrow().as_ref().map(tidegate::error::Fault::code), Some(Code::SlotActive));
+    assert_eq!(told.borrow().as_ref().map(Fault::code), Some(Code::SlotActive));
     settings.slot_max_retries = 1_000;
     settings.slot_retry_delay = Duration::from_millis(10);
     let waiting = open().await;

@@ -34,7 +34,7 @@ pub(in crate::sources::postgres) struct Applied {
     columns: Vec<AppliedColumn>,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
 const fn is_zero(number: &u64) -> bool {
     *number == 0
 }

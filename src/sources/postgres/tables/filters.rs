@@ -597,7 +597,7 @@ mod tests {
         Work::find(states).expect("work")
     }
 
-    fn with(states: &[TableState], remade: Vec<TableState>) -> Vec<TableState> {
+    fn with(states: &[TableState], remade: &[TableState]) -> Vec<TableState> {
         let kept = states.iter().filter(|old| remade.iter().all(|new| new.key != old.key));
         kept.cloned().chain(remade.iter().cloned()).collect()
     }
@@ -610,19 +610,19 @@ mod tests {
     fn a_filter_that_changes_again_tells_all_rows_or_gives_the_look_up() {
         let states = vec![state(None)];
         let first = adopt(("a = 2", Pushdown::None), &states, true).expect("adopted");
-        let first = with(&states, first);
+        let first = with(&states, &first);
         let work = work_of(&first);
         let [table] = work.tables() else { panic!("{work:?}") };
         let former = FormerFilter { text: "a = 1".to_owned(), applied: None };
         assert_eq!((&table.aim, table.oid), (&Aim::Refilter(Some(former)), Some(7)));
         let second = adopt(("a = 3", Pushdown::None), &first, true).expect("adopted");
-        let second = with(&first, second);
+        let second = with(&first, &second);
         let aims: Vec<_> = work_of(&second).tables().iter().map(|one| one.aim.clone()).collect();
         assert_eq!(aims, [Aim::Retell], "what was published of it nobody knows");
         assert!(!is_mixed(&second));
         for (text, told) in [("a = 3", "the same"), ("a = 4", "another")] {
             let given_up = adopt((text, Pushdown::None), &second, false).expect("adopted");
-            let given_up = with(&second, given_up);
+            let given_up = with(&second, &given_up);
             assert!(work_of(&given_up).tables().is_empty(), "{told}");
             assert!(is_mixed(&given_up), "{told}");
         }
