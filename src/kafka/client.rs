@@ -110,6 +110,11 @@ impl Events {
         self.lock().delivery.is_some()
     }
 
+    /// Forgets deliveries that failed only because their transaction was withdrawn.
+    pub(super) fn forget_purged(&self) {
+        self.lock().delivery.take_if(|failure| is_purge(failure.error));
+    }
+
     /// A fault if the broker refuses the credentials: waiting would not help.
     pub(super) fn check_authentication(&self) -> Result<(), Fault> {
         match &self.lock().authentication {

@@ -205,6 +205,9 @@ impl Transactions {
         while clock() < deadline && !self.stop.load(Ordering::Relaxed) {
             match self.producer.abort_transaction(SLICE) {
                 Ok(()) => {
+                    // what was purged was purged on purpose: the next transaction has not failed
+                    self.producer.poll(Duration::ZERO);
+                    self.events().forget_purged();
                     self.metrics.aborted();
                     return;
                 }

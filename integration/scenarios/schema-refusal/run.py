@@ -1,7 +1,7 @@
 """Changed definitions that stop the task before the first row of the new shape, until that very change is acknowledged."""
 
 import re
-from typing import Any
+from typing import Any, Callable
 
 from harness.checks import check, equal
 from harness.trial import Trial
@@ -9,7 +9,7 @@ from harness.trial import Trial
 # What the stream says of definitions is the same on every version of the server.
 SERVER_MATTERS = False
 # The others show the most of it in less time.
-LONG = {"classes", "split"}
+LONG = {"classes", "begun", "split"}
 
 
 def announced(t: Trial, table: str = "t") -> list[tuple[Any, ...]]:
@@ -87,9 +87,19 @@ def classes(t: Trial) -> None:
                              (8, "reinterpretation", "forward", "stopped")], "what was let pass, and what was not")
 
 
+def begun(t: Trial) -> None:
+    """Inside a part that is not whole: what Kafka has of it is withdrawn, and the refusal is told all the same."""
+    inside(t, 20_000, lambda there: there < 20_000)
+
+
 def split(t: Trial) -> None:
     """Inside a transaction that Kafka gets in parts: what is before the change stays there, once; the message names the place, and it is the same again."""
-    rows = 60_000
+    inside(t, 60_000, lambda there: 54_000 < there <= 60_000)
+
+
+def inside(t: Trial, rows: int, is_right: Callable[[int], bool]) -> None:
+    """A change is refused behind that many rows of a transaction, as many more follow. `is_right`: how many rows of the table, one
+    among them that was there before, are published by then."""
     parts = {"transaction.stage.bytes": str(1 << 16), "transaction.max.bytes": str(1 << 20), "max.queue.size.in.bytes": str(1 << 20)}
     connector = t.worker().create(t.name, t.config() | {"schema.changes.public.t": "refuse"} | parts)
     t.wait_streaming()
@@ -100,7 +110,8 @@ def split(t: Trial) -> None:
     check("extra added: text" in trace and f"message {rows}" in trace, f"change and place are named: {trace}")
     # the parts that were full before the change came
     expected = list(range(1, len(t.topic("t").read()) + 1))
-    check(rows * 0.9 < len(expected) <= rows, f"{len(expected)} of {rows} rows before the change are there")
+    check(is_right(len(expected)), f"{len(expected)} of {rows} rows before the change are there")
+    check("cannot be told" not in t.workers[-1].log_text(), "the refusal is told")
     equal([r.after["id"] for r in t.topic("t").read()], expected, "rows: from the first on")
     equal(len(t.topic("other").read()), 1, "rows of what is behind it")
     equal(connector.fail_again("TG-E-SCHEMA-CHANGED"), trace, "it is refused at the same place")
@@ -116,4 +127,4 @@ def split(t: Trial) -> None:
     t.exactly_once(t.topic("t").read())
 
 
-CASES = {"refuse": refuse, "classes": classes, "split": split}
+CASES = {"refuse": refuse, "classes": classes, "begun": begun, "split": split}
