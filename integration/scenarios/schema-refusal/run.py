@@ -118,7 +118,9 @@ def inside(t: Trial, rows: int, is_right: Callable[[int], bool]) -> None:
     t.workers[-1].kill()
     t.workers[-1].start()
     equal(connector.wait_failed("TG-E-SCHEMA-CHANGED"), trace, "and by another process")
-    equal([r.after["id"] for r in t.topic("t").read()], expected, "rows after restarts")
+    there = [r.after["id"] for r in t.topic("t").read()]
+    check(len(expected) <= len(there) <= rows, f"{len(there)} rows after restarts: where a part ends is time's matter, too")
+    equal(there, list(range(1, len(there) + 1)), "rows after restarts: none twice")
     patch(t, acknowledgement(trace))
     t.wait_streaming()
     equal([r.after["id"] for r in t.settled_records("t")], list(range(1, 2 * rows + 1)), "rows")

@@ -233,8 +233,9 @@ impl Siblings {
             return self.bytes.truncate(start);
         }
         let first = self.values.len();
+        let all_fit = rule.unfit.is_empty();
         for (column, (sent, cell)) in sent.iter().zip(cells).enumerate() {
-            if rule.unfit.contains(&column) {
+            if !all_fit && rule.unfit.contains(&column) {
                 continue;
             }
             let kept = match sent {
