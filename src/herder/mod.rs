@@ -56,7 +56,9 @@ impl HerderError {
     /// Whose fault it is that something is not done.
     fn of(fault: Fault) -> Self {
         match fault.code() {
-            Code::SnapshotConflict | Code::SourceShared | Code::SlotActive => Self::Conflict(fault),
+            Code::SnapshotConflict | Code::SourceShared | Code::SlotActive | Code::SlotMismatch => {
+                Self::Conflict(fault)
+            }
             Code::FilterChanged => Self::BadRequest(fault.to_string()),
             Code::TableMissing
             | Code::TableUnsupported

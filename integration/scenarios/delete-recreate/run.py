@@ -67,6 +67,23 @@ def shared(t: Trial) -> None:
     equal((t.slot(), t.admin.query("select from pg_publication where pubname = %s", t.name)), (None, []), "what is left at the source")
 
 
+def foreign(t: Trial) -> None:
+    """A slot of the name that no stream could begin with is somebody else's, and stays; so does the publication."""
+    connector = t.connect()
+    connector.put("stop")
+    t.server.query("select pg_drop_replication_slot(%s)", t.name)
+    t.server.query("select pg_create_physical_replication_slot(%s)", t.name)
+    try:
+        answer = connector.request("DELETE", "?drop=source,offsets")
+        equal(answer.status, 409, f"status of DELETE with a drop of another's slot ({answer.message})")
+        check("TG-E-SLOT-MISMATCH" in answer.message and "without ?drop=source" in answer.message, f"what to do: {answer.message}")
+        check(t.slot() is not None, "the slot is there")
+        equal(len(t.admin.query("select from pg_publication where pubname = %s", t.name)), 1, "the publication")
+        equal(connector.request("DELETE").status, 204, "status of DELETE without a drop")
+    finally:
+        t.server.query("select pg_drop_replication_slot(%s)", t.name)
+
+
 def while_creating(t: Trial) -> None:
     """A stop while the server waits for an open transaction ends the creation of the slot there too."""
     worker = t.worker()
@@ -80,4 +97,4 @@ def while_creating(t: Trial) -> None:
         session.execute("rollback")
 
 
-CASES = {"recreated": recreated, "shared": shared, "while-creating": while_creating}
+CASES = {"recreated": recreated, "shared": shared, "foreign": foreign, "while-creating": while_creating}

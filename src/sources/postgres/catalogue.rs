@@ -529,41 +529,57 @@ fn unknown(what: &str, letter: &str) -> Fault {
     Code::ServerVersion.fault(format!("the catalogue has an unknown {what} '{letter}'"))
 }
 
+/// Tables and columns for tests, plain but for what a test is about.
 #[cfg(test)]
-mod tests {
+pub(super) mod testing {
     use super::*;
 
-    fn table(identity: ReplicaIdentity, primary_key: Option<KeyFacts>) -> TableFacts {
-        let column = |name: &str, generated| ColumnFacts {
-            attnum: 1,
+    pub(in super::super) fn column(attnum: i16, name: &str, type_oid: u32) -> ColumnFacts {
+        ColumnFacts {
+            attnum,
             name: name.to_owned(),
-            type_oid: 23,
+            type_oid,
             typmod: -1,
             not_null: false,
             dimensions: 0,
-            generated,
+            generated: Generated::No,
             default: None,
             comment: None,
             text_order: TextOrder::Unknown,
-        };
+        }
+    }
+
+    /// `public.t` without keys, under the default identity.
+    pub(in super::super) fn table(columns: Vec<ColumnFacts>) -> TableFacts {
         TableFacts {
             oid: 7,
             namespace: "public".to_owned(),
             name: "t".to_owned(),
             is_partitioned: false,
-            replica_identity: identity,
-            columns: vec![
-                column("a", Generated::No),
-                column("s", Generated::Stored),
-                column("v", Generated::Virtual),
-                column("b", Generated::No),
-            ],
-            primary_key,
+            replica_identity: ReplicaIdentity::Default,
+            columns,
+            primary_key: None,
             identity_index: None,
             comment: None,
             estimated_rows: None,
             partitions: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(identity: ReplicaIdentity, primary_key: Option<KeyFacts>) -> TableFacts {
+        let column = |name, generated| ColumnFacts { generated, ..testing::column(1, name, 23) };
+        let columns = vec![
+            column("a", Generated::No),
+            column("s", Generated::Stored),
+            column("v", Generated::Virtual),
+            column("b", Generated::No),
+        ];
+        TableFacts { replica_identity: identity, primary_key, ..testing::table(columns) }
     }
 
     fn key(columns: &[&str], is_immediate: bool) -> Option<KeyFacts> {

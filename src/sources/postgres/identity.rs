@@ -159,21 +159,13 @@ pub fn check_leaf(root: &TableFacts, leaf: &TableFacts) -> Result<(), Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::postgres::catalogue::{ColumnFacts, KeyFacts};
-    use crate::sources::postgres::row_filter::TextOrder;
+    use crate::sources::postgres::catalogue::{ColumnFacts, KeyFacts, testing};
 
     fn table(identity: ReplicaIdentity, primary_key: Option<(&[&str], bool)>) -> TableFacts {
         let column = |(name, generated): &(&str, Generated)| ColumnFacts {
-            attnum: 1,
-            name: (*name).to_owned(),
-            type_oid: 23,
-            typmod: -1,
             not_null: true,
-            dimensions: 0,
             generated: *generated,
-            default: None,
-            comment: None,
-            text_order: TextOrder::Unknown,
+            ..testing::column(1, name, 23)
         };
         let columns = [("a", Generated::No), ("b", Generated::No), ("s", Generated::Stored)];
         let key = |(columns, is_immediate): (&[&str], bool)| KeyFacts {
@@ -181,17 +173,9 @@ mod tests {
             is_immediate,
         };
         TableFacts {
-            oid: 7,
-            namespace: "public".to_owned(),
-            name: "t".to_owned(),
-            is_partitioned: false,
             replica_identity: identity,
-            columns: columns.iter().map(column).collect(),
             primary_key: primary_key.map(key),
-            identity_index: None,
-            comment: None,
-            estimated_rows: None,
-            partitions: None,
+            ..testing::table(columns.iter().map(column).collect())
         }
     }
 

@@ -17,7 +17,7 @@ const REMEDY: &str = "Delete the connector without ?drop=source, or delete or st
 /// of this worker, whether it runs or not, and no other process that reads now.
 ///
 /// # Errors
-/// `SOURCE-SHARED` names who uses it, `REPLICATION-PERMISSION` that the role may not drop it; or the
+/// `SOURCE-SHARED` names who uses it, `SLOT-MISMATCH` what the slot is, `REPLICATION-PERMISSION` that the role may not drop it; or the
 /// server cannot be asked.
 pub async fn check_release(settings: &Settings, others: &[(&str, &Settings)]) -> Result<(), Fault> {
     let mut connection = Connection::open(&settings.connection, Purpose::Replication).await?;
@@ -30,8 +30,14 @@ pub async fn check_release(settings: &Settings, others: &[(&str, &Settings)]) ->
                 .hint(REMEDY));
         }
     }
+    let slot = slot::read_slot(&mut connection, &settings.slot_name).await?;
+    if let Some(slot) = &slot {
+        // one that a stream could not begin with was made by somebody else
+        slot::check_kind(slot, &settings.connection.database).map_err(|fault| {
+            fault.hint("Delete the connector without ?drop=source: it is not its slot.")
+        })?;
+    }
     if drops_publication(settings) {
-        let slot = slot::read_slot(&mut connection, &settings.slot_name).await?;
         let own = slot.and_then(|slot| slot.active_pid);
         check_publication(&mut connection, settings, own).await?;
     }

@@ -222,6 +222,7 @@ fn before_image(descriptor: &RelationDescriptor) -> BeforeImage {
 pub(super) mod tests {
     use super::*;
     use crate::change::{ColumnDefault, ColumnType};
+    use crate::sources::postgres::catalogue::testing::table;
     use crate::sources::postgres::wire::RelationId;
 
     const INT4: u32 = 23;
@@ -249,23 +250,16 @@ pub(super) mod tests {
     }
 
     pub(in super::super) fn facts() -> TableFacts {
+        let columns = vec![
+            column_facts("a", INT4, true, ""),
+            column_facts("b", INT4, true, ""),
+            column_facts("c", TEXT, true, "'x'::text"),
+            column_facts("d", TEXT, false, ""),
+        ];
         TableFacts {
-            oid: 7,
-            namespace: "public".to_owned(),
-            name: "t".to_owned(),
-            is_partitioned: false,
-            replica_identity: ReplicaIdentity::Default,
-            columns: vec![
-                column_facts("a", INT4, true, ""),
-                column_facts("b", INT4, true, ""),
-                column_facts("c", TEXT, true, "'x'::text"),
-                column_facts("d", TEXT, false, ""),
-            ],
             primary_key: key_facts(&["b", "a"]),
-            identity_index: None,
             comment: Some("about t".to_owned()),
-            estimated_rows: None,
-            partitions: None,
+            ..table(columns)
         }
     }
 

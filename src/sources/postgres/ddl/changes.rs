@@ -270,41 +270,13 @@ fn rewritten_columns(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sources::postgres::catalogue::testing::{column, table};
     use crate::sources::postgres::key_rules::KeyRules;
-    use crate::sources::postgres::row_filter::TextOrder;
     use crate::sources::postgres::table_version::build;
     use crate::sources::postgres::values::TypeCatalogue;
-    use crate::sources::postgres::wire::ReplicaIdentity;
-
-    fn column(attnum: i16, name: &str, type_oid: u32) -> ColumnFacts {
-        ColumnFacts {
-            attnum,
-            name: name.to_owned(),
-            type_oid,
-            typmod: -1,
-            not_null: false,
-            dimensions: 0,
-            generated: Generated::No,
-            default: None,
-            comment: None,
-            text_order: TextOrder::Unknown,
-        }
-    }
 
     fn facts() -> TableFacts {
-        TableFacts {
-            oid: 7,
-            namespace: "public".to_owned(),
-            name: "t".to_owned(),
-            is_partitioned: false,
-            replica_identity: ReplicaIdentity::Default,
-            columns: vec![column(1, "id", 23), column(2, "a", 23), column(3, "b", 25)],
-            primary_key: None,
-            identity_index: None,
-            comment: None,
-            estimated_rows: None,
-            partitions: None,
-        }
+        table(vec![column(1, "id", 23), column(2, "a", 23), column(3, "b", 25)])
     }
 
     fn compare(then: &TableFacts, now: &TableFacts) -> Option<TableChange> {

@@ -295,9 +295,8 @@ const fn digits(typmod: i32) -> (i32, i32) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::TextOrder;
     use super::*;
-    use crate::sources::postgres::catalogue::{ColumnFacts, Generated};
+    use crate::sources::postgres::catalogue::testing::{column, table};
     use crate::sources::postgres::wire::{RelationId, ReplicaIdentity};
 
     const FLOAT4: u32 = 700;
@@ -398,31 +397,8 @@ mod tests {
     }
 
     fn facts(columns: &[(i16, &str)]) -> TableFacts {
-        let column = |(attnum, name): &(i16, &str)| ColumnFacts {
-            attnum: *attnum,
-            name: (*name).to_owned(),
-            type_oid: INT4,
-            typmod: -1,
-            not_null: false,
-            dimensions: 0,
-            generated: Generated::No,
-            default: None,
-            comment: None,
-            text_order: TextOrder::Unknown,
-        };
-        TableFacts {
-            oid: 7,
-            namespace: "public".to_owned(),
-            name: "t".to_owned(),
-            is_partitioned: false,
-            replica_identity: ReplicaIdentity::Full,
-            columns: columns.iter().map(column).collect(),
-            primary_key: None,
-            identity_index: None,
-            comment: None,
-            estimated_rows: None,
-            partitions: None,
-        }
+        let columns = columns.iter().map(|(attnum, name)| column(*attnum, name, INT4));
+        TableFacts { replica_identity: ReplicaIdentity::Full, ..table(columns.collect()) }
     }
 
     #[track_caller]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::change::{BeforeImage, Cell, Column, DeclaredType, RowImage, TableId, TableVersion};
 use crate::filter::{Image, Truth};
-use crate::sources::postgres::catalogue::{ColumnFacts, Generated, TableFacts};
+use crate::sources::postgres::catalogue::{ColumnFacts, TableFacts, testing};
 use crate::sources::postgres::values::{TypeCatalogue, TypeFacts, TypeKind, resolve};
 use crate::sources::postgres::wire::ReplicaIdentity;
 
@@ -64,29 +64,12 @@ fn version(types: &TypeCatalogue) -> TableVersion {
 
 fn facts() -> TableFacts {
     let column = |(name, oid, text_order): &(&str, u32, TextOrder)| ColumnFacts {
-        attnum: 1,
-        name: (*name).to_owned(),
-        type_oid: *oid,
-        typmod: -1,
-        not_null: false,
-        dimensions: 0,
-        generated: Generated::No,
-        default: None,
-        comment: None,
         text_order: *text_order,
+        ..testing::column(1, name, *oid)
     };
     TableFacts {
-        oid: 1,
-        namespace: "public".to_owned(),
-        name: "t".to_owned(),
-        is_partitioned: false,
         replica_identity: ReplicaIdentity::Full,
-        columns: COLUMNS.iter().map(column).collect(),
-        primary_key: None,
-        identity_index: None,
-        comment: None,
-        estimated_rows: None,
-        partitions: None,
+        ..testing::table(COLUMNS.iter().map(column).collect())
     }
 }
 

@@ -1,21 +1,9 @@
 use super::*;
+use crate::sources::postgres::catalogue::testing::table;
 use crate::sources::postgres::incremental::work::Aim;
-use crate::sources::postgres::wire::ReplicaIdentity;
 
 fn facts() -> TableFacts {
-    TableFacts {
-        oid: 7,
-        namespace: "public".to_owned(),
-        name: "it\"em".to_owned(),
-        is_partitioned: false,
-        partitions: None,
-        replica_identity: ReplicaIdentity::Default,
-        columns: Vec::new(),
-        primary_key: None,
-        identity_index: None,
-        comment: None,
-        estimated_rows: None,
-    }
+    TableFacts { name: "it\"em".to_owned(), ..table(Vec::new()) }
 }
 
 fn texts(list: &[&str]) -> Vec<String> {
