@@ -3,6 +3,9 @@ is through, while rows of an earlier change are still looked for. What readers h
 what to do, and that works."""
 
 import json
+import os
+import random
+import secrets
 from typing import Any
 
 from harness.checks import check, equal, wait_for
@@ -12,6 +15,7 @@ from harness.trial import Trial
 from harness.worker import Connector
 
 SERVER_MATTERS = False
+LONG = {"random"}
 
 PUBLIC = "public\\."
 SWAP = ("begin; alter table swapped rename w to x; alter table swapped rename w2 to w; "
@@ -271,6 +275,104 @@ def routed_pending(t: Trial) -> None:
     judge(t, connector, "filtered", "v <= 50")
 
 
+class Shuffle:
+    """Filters, names of columns and of labels that change at random, between and beside writes, stops and kills. After each filter that
+    is applied with `resnapshot` a reader holds what is in, or it is told that it means something else, and can be applied again."""
+
+    def __init__(self, t: Trial) -> None:
+        self.t = t
+        seed = int(os.environ.get("TIDEGATE_SEED") or secrets.randbelow(1 << 31))
+        print(f"seed {seed} (TIDEGATE_SEED={seed} repeats it)", flush=True)
+        self.r = random.Random(seed)
+        self.where = self.predicate()
+        self.connector = begin(t, self.config())
+
+    def config(self) -> dict[str, str]:
+        return config(self.t, "shuffled", self.where)
+
+    def predicate(self) -> str:
+        r = self.r
+        simple = [f"{r.choice(['w', 'w2', 'z'])} {r.choice(['=', '<>', '<=', '>'])} {r.randrange(8)}", f"e = '{r.choice('abcd')}'",
+                  f"e <> '{r.choice('abcd')}'", f"{r.choice(['w', 'w2', 'z'])} IN (1, 2, {r.randrange(20)})", f"id <= {r.randrange(40)}"]
+        one, other = r.sample(simple, 2)
+        return r.choice([one, f"{one} AND {other}", f"{one} OR {other}"])
+
+    def write(self) -> None:
+        r = self.r
+        for _ in range(r.randrange(1, 6)):
+            key = r.randrange(1, 45)
+            column = r.choice(["w", "w2", "z"])
+            self.t.sql(r.choice([
+                f"update shuffled set {column} = {r.randrange(8)} where id = {key}",
+                f"update shuffled set e = '{r.choice('abcd')}' where id = {key}",
+                f"update shuffled set note = '{r.randrange(99)}' where id between {key} and {key + 3}",
+                f"delete from shuffled where id = {key}",
+                f"insert into shuffled values ({key}, {r.randrange(4)}, {r.randrange(6)}, {r.randrange(40)}, '{r.choice('abcd')}', 'i') "
+                f"on conflict (id) do update set {column} = {r.randrange(8)}"]))
+
+    def rename(self) -> None:
+        r = self.r
+        if r.random() < 0.6:
+            one, other = r.sample(["w", "w2", "z"], 2)
+            self.t.sql(f"begin; alter table shuffled rename {one} to x; alter table shuffled rename {other} to {one}; "
+                       f"alter table shuffled rename x to {other}; commit")
+        else:
+            one, other = r.sample("abcd", 2)
+            self.t.sql(f"alter type letter rename value '{one}' to 'x'", f"alter type letter rename value '{other}' to '{one}'",
+                       f"alter type letter rename value 'x' to '{other}'")
+
+    def disturb(self) -> None:
+        """What may happen at any time."""
+        for _ in range(self.r.randrange(3)):
+            self.r.choice([self.write, self.write, self.rename])()
+
+    def refilter(self) -> None:
+        self.connector.put("stop")
+        self.disturb()
+        self.where = self.predicate() if self.r.random() < 0.8 else self.where
+        configure(self.t, self.config())
+        self.disturb()
+        apply(self.t, "resnapshot")
+        self.disturb()
+        self.connector.put("resume")
+        if self.r.random() < 0.3:
+            self.disturb()
+            self.t.workers[-1].kill()
+            self.disturb()
+            self.t.workers[-1].start()
+
+    def is_through(self) -> bool:
+        """The look is through; or the filter means something else, and is to be applied anew."""
+        def end() -> dict[str, str] | None:
+            if trace := self.connector.trace():
+                return {"trace": trace}
+            return {"trace": ""} if progress(self.connector).get("state") == "COMPLETED" else None
+        trace = wait_for(end, 60, "the look's end")["trace"]
+        check(not trace or trace.startswith("TG-E-FILTER-CHANGED"), trace)
+        return not trace
+
+    def step(self) -> None:
+        self.refilter()
+        for _ in range(6):
+            if self.is_through():
+                break
+            apply(self.t, "resnapshot")
+            resume(self.connector)
+        else:
+            check(False, "applying it again does not work")
+        expected, found = table(self.t, "shuffled", self.where), merged(self.t.topic("shuffled").read())
+        # Columns are called what they were when a row was told.
+        equal(sorted(found), sorted(expected), f"keys that a reader holds by {self.where}")
+
+
+def shuffled(t: Trial) -> None:
+    """See above."""
+    shuffle = Shuffle(t)
+    for _ in range(int(os.environ.get("TIDEGATE_STEPS") or 8)):
+        shuffle.step()
+        shuffle.disturb()
+
+
 CASES = {"swap-other": swap_other, "swap-pending": swap_pending, "label-other": label_other, "label-pending": label_pending,
          "swap-back": swap_back, "first-snapshot": first_snapshot, "renamed": renamed, "excluded": excluded,
-         "identity-lowered": identity_lowered, "read-pending": read_pending, "routed-pending": routed_pending}
+         "identity-lowered": identity_lowered, "read-pending": read_pending, "routed-pending": routed_pending, "random": shuffled}

@@ -11,3 +11,7 @@ insert into moods select g, (array['a','b','c','d'])[1 + g % 4]::mood, g from ge
 create table big (id int primary key, v int, pad text);
 alter table big replica identity full;
 insert into big select g, g % 200, repeat('p', 200) from generate_series(1, 20000) g;
+create type letter as enum ('a', 'b', 'c', 'd');
+create table shuffled (id int primary key, w int, w2 int, z int, e letter, note text);
+alter table shuffled replica identity full;
+insert into shuffled select g, g % 4, g % 6, g, (array['a','b','c','d'])[1 + g % 4]::letter, 'n' from generate_series(1, 40) g;

@@ -579,17 +579,17 @@ impl Incremental {
         Ok(self.definition.insert(definition).clone())
     }
 
-    /// Whether the former filter of the first table, if it has one, means of the table as it is what
-    /// it meant.
+    /// Whether it is known, if a changed filter moved rows of the first table, which of them may have
+    /// been published before.
     async fn former_can_be_asked<S: Services>(
         &self,
         facts: &TableFacts,
         publishing: &mut Publishing<'_, S>,
     ) -> Result<bool, Fault> {
-        let Some(Aim::Refilter(Some(former))) = self.work.tables.first().map(|one| &one.aim) else {
+        let Some(Aim::Refilter(former)) = self.work.tables.first().map(|one| &one.aim) else {
             return Ok(true);
         };
-        publishing.tables.can_be_asked(former, (facts, self.tools.generated)).await
+        publishing.tables.can_be_asked(former.as_ref(), (facts, self.tools.generated)).await
     }
 
     /// All rows of the first table are told, from its beginning: what of them was published by the

@@ -13,11 +13,11 @@ use super::{Predicate, Scope};
 use crate::sources::postgres::catalogue::TableFacts;
 use crate::sources::postgres::connection::literal;
 use crate::sources::postgres::relations::{RelationColumn, RelationDescriptor};
-use crate::sources::postgres::values::{TypeCatalogue, TypeKind};
+use crate::sources::postgres::values::{TypeCatalogue, TypeKind, TypeRow};
 use crate::sources::postgres::wire::Lsn;
 
-/// Labels of enums as the catalogue has them now, by the numbers of their types: each with its own
-/// number, which stays the same when it is renamed.
+/// Labels of enums as the catalogue has them now, in their order, by the numbers of their types: each
+/// with its own number, which stays the same when it is renamed.
 pub(in crate::sources::postgres) type Labels = HashMap<u32, Vec<(u32, String)>>;
 
 /// See the module. Stored with the table's state.
@@ -121,6 +121,37 @@ impl Applied {
             .or_else(|| is_later.then(|| self.columns.iter().find_map(of_order)).flatten())
     }
 
+    /// Whether rows of a description of before it was applied were judged by what its columns are
+    /// now. `then` is that description with what the catalogue said of it, `now` what it says of the
+    /// table at present. What is not known is not alike.
+    pub(in crate::sources::postgres) fn judges_alike(
+        &self,
+        then: (&RelationDescriptor, Option<&TableFacts>),
+        now: Option<&TableFacts>,
+    ) -> bool {
+        let Some(now) = now else { return false };
+        let mixes_chars = self.columns.iter().any(|one| one.type_oid == CHAR);
+        self.columns.iter().all(|one| one.was_itself(then, mixes_chars))
+            && self.columns.iter().all(|one| one.moved(&self.order, then.0, now).is_none())
+    }
+
+    /// The same of labels: enums that it depends on had the labels that they have.
+    pub(in crate::sources::postgres) fn labels_are_alike(
+        &self,
+        then: &[TypeRow],
+        now: &Labels,
+        types: &TypeCatalogue,
+    ) -> bool {
+        let dependent = self.columns.iter().filter(|one| !one.labels.is_empty());
+        dependent.map(|one| enum_of(one.type_oid, types)).all(|of| {
+            let then = then.iter().find(|row| Some(row.oid) == of);
+            let now = of.and_then(|oid| now.get(&oid));
+            then.zip(now).is_some_and(|(then, now)| {
+                now.iter().map(|(_, label)| label).eq(&then.labels)
+            })
+        })
+    }
+
     /// Whether labels of enums decide what it means.
     pub(in crate::sources::postgres) fn has_labels(&self) -> bool {
         self.columns.iter().any(|one| !one.labels.is_empty())
@@ -150,6 +181,20 @@ impl AppliedColumn {
         let name = |(oid, typmod): (u32, i32)| type_name(oid, typmod, types);
         (!keeps_meaning(was, is, mixes_chars))
             .then(|| format!("it was of the type {}, and is of {}", name(was), name(is)))
+    }
+
+    /// Whether the column of this name was this one then.
+    fn was_itself(
+        &self,
+        (descriptor, facts): (&RelationDescriptor, Option<&TableFacts>),
+        mixes_chars: bool,
+    ) -> bool {
+        let Some(then) = descriptor.columns.iter().find(|column| column.name == self.name) else {
+            return false;
+        };
+        let (was, is) = ((then.type_oid, then.typmod), (self.type_oid, self.typmod));
+        let was_number = number(facts, then);
+        keeps_meaning(was, is, mixes_chars) && (was_number.is_none() || was_number == self.attnum)
     }
 
     /// What only the catalogue shows.
@@ -297,8 +342,10 @@ const fn digits(typmod: i32) -> (i32, i32) {
 mod tests {
     use super::*;
     use crate::sources::postgres::catalogue::testing::{column, table};
+    use crate::sources::postgres::values::TypeFacts;
     use crate::sources::postgres::wire::{RelationId, ReplicaIdentity};
 
+    const MOOD: u32 = 70_000;
     const FLOAT4: u32 = 700;
     const FLOAT8: u32 = 701;
 
@@ -451,5 +498,72 @@ mod tests {
         let text = serde_json::to_string(&stored).expect("written");
         assert_eq!(serde_json::from_str::<Applied>(&text).expect("read"), stored);
         assert_eq!(stored.labels().count(), 1);
+    }
+
+    fn shown(columns: &[(i16, &str)]) -> RelationDescriptor {
+        let columns: Vec<_> = columns.iter().map(|(_, name)| (*name, INT4, -1)).collect();
+        descriptor(&columns)
+    }
+
+    #[track_caller]
+    fn alike(then: &[(i16, &str)], now: &[(i16, &str)], expect: bool) {
+        let mut applied = applied(&[]);
+        applied.order = now.iter().map(|(_, name)| (*name).to_owned()).collect();
+        applied.columns.iter_mut().for_each(|column| {
+            column.attnum = now.iter().find(|(_, name)| *name == "a").map(|(number, _)| *number);
+        });
+        let (descriptor, now) = (shown(then), facts(now));
+        for known in [Some(&facts(then)), None] {
+            let found = applied.judges_alike((&descriptor, known), Some(&now));
+            assert_eq!(found, expect, "{then:?} {now:?} {}", known.is_some());
+        }
+        assert!(!applied.judges_alike((&descriptor, None), None), "nobody knows");
+    }
+
+    #[test]
+    fn what_was_written_before_is_judged_alike_if_columns_were_themselves() {
+        let now = [(1, "k"), (2, "a"), (3, "b")];
+        alike(&now, &now, true);
+        alike(&[(1, "k"), (2, "b"), (3, "a")], &now, false);
+        alike(&[(1, "a"), (2, "k"), (3, "b")], &now, false);
+        alike(&[(1, "k"), (2, "x"), (3, "b")], &now, false);
+        alike(&[(1, "k"), (2, "a"), (3, "x")], &now, true);
+        alike(&[(1, "k"), (2, "a")], &now, true);
+        // one behind it was dropped meanwhile; one in front was, and may have been it
+        alike(&[(1, "k"), (2, "a"), (3, "b"), (4, "c")], &now, true);
+        alike(&[(1, "k"), (2, "x"), (3, "a")], &[(1, "k"), (3, "a")], false);
+    }
+
+    #[test]
+    fn what_was_written_before_is_judged_alike_if_types_and_labels_were_the_same() {
+        let now = TableFacts { replica_identity: ReplicaIdentity::Full, ..table(Vec::new()) };
+        let judged = |type_oid| {
+            let then = descriptor(&[("a", type_oid, -1)]);
+            let applied = Applied { order: vec!["a".to_owned()], ..applied(&[]) };
+            applied.columns[0].was_itself((&then, Some(&now)), false)
+        };
+        assert!(judged(INT2) && judged(INT4));
+        assert!(!judged(INT8) && !judged(TEXT));
+        let mut types = TypeCatalogue::new();
+        let row = |labels: &[&str]| {
+            let labels = labels.iter().map(|label| (*label).to_owned()).collect();
+            let (name, namespace) = ("mood".to_owned(), "public".to_owned());
+            let kind = TypeKind::Enum { labels };
+            TypeRow::from(&TypeFacts { oid: MOOD, name, namespace, kind })
+        };
+        types.recall(&[row(&["a", "b"])]);
+        let mut applied = applied(&[(10, "b")]);
+        applied.columns[0].type_oid = MOOD;
+        let of = |numbers: &[(u32, &str)]| {
+            let labels = numbers.iter().map(|(oid, label)| (*oid, (*label).to_owned()));
+            Labels::from([(MOOD, labels.collect())])
+        };
+        let asked = |then: &[TypeRow], now: &Labels| applied.labels_are_alike(then, now, &types);
+        let then = [row(&["a", "b"])];
+        assert!(asked(&then, &of(&[(9, "a"), (10, "b")])));
+        assert!(!asked(&then, &of(&[(9, "b"), (10, "a")])), "they changed names");
+        assert!(!asked(&then, &of(&[(9, "a"), (11, "b"), (10, "x")])), "one came in its place");
+        assert!(!asked(&[], &of(&[(9, "a"), (10, "b")])), "nobody knows");
+        assert!(!asked(&then, &Labels::new()), "nobody knows");
     }
 }

@@ -163,8 +163,13 @@ impl Tables {
             history.pushed = Some(PushedDown::by(*listed));
         }
         stage.announce(&record, history.encode()?).await?;
-        let oid = self.entry(index)?.descriptor.oid.0;
+        let entry = self.entry(index)?;
+        let (oid, TableId { namespace, name }) =
+            (entry.descriptor.oid.0, entry.version.table.clone());
         self.histories.insert(oid, history);
+        if self.forget_mixed() {
+            self.rebind(&namespace, &name);
+        }
         Ok(())
     }
 }

@@ -15,7 +15,6 @@ use super::super::row_filter::{Applied, Described, Pushdown, enum_of};
 use super::super::state::TableHistory;
 use super::super::wire::Lsn;
 use super::filters::{changed_filters, told};
-use super::pending::carried_on;
 use super::{
     Code, Entry, Fault, RelationDescriptor, RelationId, Services, Stage, TableFacts, TableId,
     Tables, build, type_oids,
@@ -107,6 +106,16 @@ fn renamed(history: &TableHistory, filter: &str, now: &str) -> Fault {
             "Rename the key row.filter.{before} to row.filter.{now}. {other}"
         ))
         .at_table(now)
+}
+
+/// Told once for each description of which that is so.
+fn warn_of_mixed(table: &str) {
+    tracing::warn!(
+        table,
+        "what was written before the row filter was applied is judged by what its columns and labels \
+         were called then: with \"resnapshot\" all rows are told anew behind that; behind \
+         \"from_now\" rows stay as they were told until there is one"
+    );
 }
 
 /// The first version whose publications have column lists.
@@ -238,7 +247,7 @@ impl Tables {
         let numbers: Vec<String> = enums.iter().map(ToString::to_string).collect();
         let sql = format!(
             "SELECT enumtypid, oid, enumlabel FROM pg_catalog.pg_enum \
-             WHERE enumtypid = ANY ('{{{}}}'::oid[])",
+             WHERE enumtypid = ANY ('{{{}}}'::oid[]) ORDER BY enumtypid, enumsortorder",
             numbers.join(",")
         );
         let rows = connection.query("reading the labels of enums", &sql).await;
@@ -311,18 +320,38 @@ impl Tables {
                         None => *written.insert(self.written().await?),
                     };
                     let applied = filtered.bound.applied.through(epoch, until);
-                    if let Some(history) = self.histories.get_mut(&oid) {
-                        history.applied = Some(applied);
-                        stage.remember(history.encode()?);
-                        is_other = true;
-                    }
+                    self.apply_anew((oid, applied), &facts, stage)?;
+                    is_other = true;
                 }
                 Some(Err(fault)) if fault.code() == Code::FilterChanged => return Err(fault),
                 // what does not fit is told with the first row
                 _ => {}
             }
         }
+        self.forget_mixed();
         Ok(is_other)
+    }
+
+    /// Remembers what a filter was applied for. What was written before, and is not read yet, is
+    /// judged by what columns were then: if that was another filter, the topics are mixed.
+    fn apply_anew<S: Services>(
+        &mut self,
+        (oid, applied): (u32, Applied),
+        now: &TableFacts,
+        stage: &mut Stage<S>,
+    ) -> Result<(), Fault> {
+        let Some(history) = self.histories.get_mut(&oid) else { return Ok(()) };
+        let is_alike = history.newest().is_some_and(|then| {
+            applied.judges_alike((&then.descriptor, then.facts.as_ref()), Some(now))
+                && applied.labels_are_alike(&then.types, &self.labels, &self.types)
+        });
+        if !is_alike {
+            warn_of_mixed(&now.qualified_name());
+            history.is_mixed = true;
+        }
+        history.applied = Some(applied);
+        stage.remember(history.encode()?);
+        Ok(())
     }
 
     /// Up to where the server has written its log.
@@ -346,8 +375,16 @@ impl Tables {
                     self.filter_of(&entry.descriptor).ok().flatten().map(str::to_owned);
                 let (descriptor, at) = (&entry.descriptor, entry.place.commit);
                 let described = Described { descriptor, epoch: entry.version.epoch, at };
-                let applied = carried_on(history.applied.take(), &filter.bound.applied, described);
-                history.applied = Some(applied);
+                let known = history.applied.take();
+                let known = known.and_then(|one| one.knowing(described.epoch, described.at));
+                let latest = self.latest.get(&descriptor.oid.0);
+                if let Some(known) = &known
+                    && !known.judges_alike((descriptor, entry.facts.as_ref()), latest)
+                {
+                    warn_of_mixed(&descriptor.qualified_name());
+                    history.is_mixed = true;
+                }
+                history.applied = Some(known.unwrap_or_else(|| filter.bound.applied.clone()));
             }
             Some(Err(_)) => history.filter = history.filter.take().or_else(configured),
         }

@@ -6,7 +6,7 @@
 //! there under its name any more stops the stream if its topic may hold rows that are out.
 
 use super::super::incremental::{Aim, FormerFilter, TableWork, Work};
-use super::super::row_filter::{Applied, Described};
+use super::super::row_filter::Described;
 use super::super::wire::Lsn;
 use super::{RelationDescriptor, TableFacts, Tables};
 use crate::error::{Code, Fault};
@@ -47,6 +47,13 @@ impl Former {
         Self { namespace, name, oid: table.oid, what }
     }
 
+    fn is_of_table(&self, table: &RelationDescriptor) -> bool {
+        match self.oid {
+            Some(oid) => oid == table.oid.0,
+            None => self.is_of(&table.namespace, &table.name),
+        }
+    }
+
     fn is_of(&self, namespace: &str, name: &str) -> bool {
         self.namespace == namespace && self.name == name
     }
@@ -70,15 +77,21 @@ impl Tables {
         redefined.is_none().then_some(text)
     }
 
-    /// Whether a former filter can be asked of a table as a chunk sees it.
+    /// Whether it is known by a former filter (`None`: there was none) which rows of a table, as a
+    /// chunk sees it, may have been published.
     ///
     /// # Errors
     /// The catalogue cannot be asked.
     pub(in crate::sources::postgres) async fn can_be_asked(
         &mut self,
-        former: &FormerFilter,
+        former: Option<&FormerFilter>,
         (facts, generated): (&TableFacts, bool),
     ) -> Result<bool, Fault> {
+        // further rows were published, or taken back, by what columns were called in between
+        if self.histories.get(&facts.oid).is_some_and(|history| history.is_mixed) {
+            return Ok(false);
+        }
+        let Some(former) = former else { return Ok(true) };
         let Some(applied) = &former.applied else { return Ok(false) };
         let descriptor = facts.descriptor(generated);
         self.fetch_types(&descriptor).await?;
@@ -97,6 +110,25 @@ impl Tables {
         let own = self.former_filters.iter_mut().filter(|one| one.is_of(namespace, name));
         own.for_each(|one| one.what = Was::Any);
         self.rebind(namespace, name);
+    }
+
+    /// Of tables whose topics hold rows by more than the former filter, every row may have been
+    /// published. Answers whether there is one of which that is new.
+    pub(super) fn forget_mixed(&mut self) -> bool {
+        let mixed: Vec<&RelationDescriptor> = self
+            .histories
+            .values()
+            .filter(|history| history.is_mixed)
+            .filter_map(|history| history.newest().map(|newest| &newest.descriptor))
+            .collect();
+        let mut is_new = false;
+        for former in &mut self.former_filters {
+            if mixed.iter().any(|table| former.is_of_table(table)) {
+                is_new |= matches!(former.what, Was::In(_));
+                former.what = Was::Any;
+            }
+        }
+        is_new
     }
 
     /// Rows that a changed filter moved are all found.
@@ -193,14 +225,4 @@ impl Tables {
         self.end_refilter(namespace, name);
         Ok(())
     }
-}
-
-/// What was applied, as having known a version that comes only now.
-pub(super) fn carried_on(
-    known: Option<Applied>,
-    now: &Applied,
-    described: Described<'_>,
-) -> Applied {
-    let carried = known.and_then(|one| one.knowing(described.epoch, described.at));
-    carried.unwrap_or_else(|| now.clone())
 }
