@@ -146,9 +146,8 @@ impl Applied {
         dependent.map(|one| enum_of(one.type_oid, types)).all(|of| {
             let then = then.iter().find(|row| Some(row.oid) == of);
             let now = of.and_then(|oid| now.get(&oid));
-            then.zip(now).is_some_and(|(then, now)| {
-                now.iter().map(|(_, label)| label).eq(&then.labels)
-            })
+            then.zip(now)
+                .is_some_and(|(then, now)| now.iter().map(|(_, label)| label).eq(&then.labels))
         })
     }
 
