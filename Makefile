@@ -38,7 +38,7 @@ check: ## formatting, lints, hermetic tests, docs: before every commit
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings
 	$(NO_SERVICES) cargo test
-	PYTHONPATH=integration python3 -m unittest -q registry.tests parity.tests harness.proxy_tests
+	PYTHONPATH=integration python3 -m unittest -q registry.tests parity.tests harness.proxy_tests harness.mirror_tests
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
 
 test: ## all tests that must pass: hermetic, with services, scenarios on the oldest and newest PostgreSQL

@@ -179,6 +179,9 @@ codes! {
     StreamStopped "STREAM-STOPPED" Retry
         "The source ended the stream or refused it with an error."
         "See the server's message and log.";
+    StreamBroken "STREAM-BROKEN" Retry
+        "The source cannot read on at one place of its log: its own error, which comes again at each try."
+        "See the server's message and log; update the server if the error is a known one. If it stays: PUT /connectors/{name}/stop, DELETE /connectors/{name}/offsets, SELECT pg_drop_replication_slot('…'), PUT /connectors/{name}/resume; the tables are read anew.";
     ToastUnavailable "TOAST-UNAVAILABLE" Halt
         "An image that must be complete lacks a value that the source did not send (unchanged and stored out of line)."
         "ALTER TABLE … REPLICA IDENTITY FULL, or allow the marker.";
@@ -327,6 +330,17 @@ codes! {
     Internal "INTERNAL" Halt
         "An invariant of the program does not hold."
         "Please report it with the log.";
+}
+
+impl Code {
+    /// How often a fault that may heal is met at one place before it ends the task; `None`: it may
+    /// always heal yet.
+    pub const fn tries(self) -> Option<u32> {
+        match self {
+            Self::StreamBroken => Some(5),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Code {

@@ -76,6 +76,8 @@ class Table:
         self.name = ""
         self.columns: dict[str, str] = {}
         self.rows: dict[str, dict[str, Any]] = {}
+        # Rows without a key, which are told by all that they hold. A row with nothing but its key looks like one.
+        self.keyless: set[str] = set()
         self.dropped = False
 
     def change(self, version: dict[str, Any]) -> None:
@@ -99,18 +101,22 @@ class Table:
         """Apply a data record."""
         if record.key is not None or record.op == "t":
             take(self.rows, record)
+            self.keyless &= self.rows.keys()
             return
-        # Without a key a row is told by all that it holds.
-        for image in (record.before,):
-            if image is not None:
-                self.rows.pop(key_text(image), None)
+        if record.before is not None:
+            self.rows.pop(key_text(record.before), None)
         if record.after is not None:
-            self.rows[key_text(record.after)] = dict(record.after)
+            key = key_text(record.after)
+            self.rows[key] = dict(record.after)
+            self.keyless.add(key)
 
     def _replace(self, key: str, row: dict[str, Any]) -> None:
-        was_told_by_all = key == key_text(self.rows[key])
         del self.rows[key]
-        self.rows[key_text(row) if was_told_by_all else key] = row
+        if key in self.keyless:
+            self.keyless.remove(key)
+            key = key_text(row)
+            self.keyless.add(key)
+        self.rows[key] = row
 
 
 def default(column: dict[str, Any]) -> Any:

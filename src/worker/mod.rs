@@ -5,6 +5,7 @@
 //! **Invariant:** one task owns one publisher and one source at a time; both are gone before the
 //! next attempt builds new ones.
 
+mod doubt;
 mod lifecycle;
 mod rehearsal;
 mod run;

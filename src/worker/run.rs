@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::doubt::Doubt;
 use super::lifecycle::{Backoff, Target, TaskState};
 use super::services::{LiveServices, Registries};
 use super::task::TaskControl;
@@ -68,6 +69,7 @@ async fn live(
     let retry = connector.retry;
     let mut backoff = Backoff::new(retry.first_wait, retry.longest_wait);
     let mut failures = 0;
+    let mut doubt = Doubt::default();
     let mut is_first = true;
     loop {
         match wait_for_work(&mut control).await {
@@ -75,7 +77,7 @@ async fn live(
             Target::Started | Target::Paused => {}
         }
         let began = Instant::now();
-        let tried = attempt(connector, &mut control, (task, written), is_first).await;
+        let tried = attempt(connector, &mut control, (task, written), (is_first, &mut doubt)).await;
         is_first = false;
         let Err(fault) = tried else { continue };
         task.metrics.fault(&fault, wall_clock_micros());
@@ -84,7 +86,7 @@ async fn live(
             failures = 0;
         }
         failures += 1;
-        let is_over = retry.limit.is_some_and(|limit| failures > limit);
+        let is_over = doubt.is_over(&fault) || retry.limit.is_some_and(|limit| failures > limit);
         if fault.fate() == Fate::Halt || is_over {
             tracing::error!(connector = connector.name, error = %fault, "the task failed");
             control.state.send_replace(TaskState::Failed(fault));
@@ -127,7 +129,7 @@ async fn attempt(
     connector: &TypedConnector,
     control: &mut TaskControl,
     (task, written): (&TaskRegistration, &WrittenTopics),
-    is_first: bool,
+    (is_first, doubt): (bool, &mut Doubt),
 ) -> Result<(), Fault> {
     let parts = tokio::select! {
         parts = Parts::build(connector, &task.metrics, (written, &control.orders)) => {
@@ -135,6 +137,7 @@ async fn attempt(
         }
         () = not_started(&mut control.target) => return Ok(()),
     };
+    doubt.begin(parts.start.offset.as_ref());
     task.worker().tasks_started.add(1);
     control.state.send_replace(TaskState::Running { waiting: None });
     let parts = Parts { start: sources::Start { is_first, ..parts.start }, ..parts };

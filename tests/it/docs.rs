@@ -39,9 +39,12 @@ fn every_code_is_documented_and_nothing_else() {
         This page is generated from `src/error.rs` by `UPDATE_EXPECT=1 cargo test`.\n"
         .to_owned();
     for code in Code::ALL {
-        let fate = match code.fate() {
-            Fate::Retry => "Retried.",
-            Fate::Halt => "Stops.",
+        let fate = match (code.fate(), code.tries()) {
+            (Fate::Retry, None) => "Retried.".to_owned(),
+            (Fate::Retry, Some(tries)) => {
+                format!("Retried; stops when it was met {tries} times in a row at one offset.")
+            }
+            (Fate::Halt, _) => "Stops.".to_owned(),
         };
         write!(text, "\n## {code}\n\n{}\n\n{fate} {}\n", code.cause(), code.remedy()).unwrap();
     }

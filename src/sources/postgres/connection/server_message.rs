@@ -216,6 +216,9 @@ impl ServerMessage {
 
     fn meaning_anywhere(&self, during: During) -> (Code, Option<&'static str>) {
         let state = self.state.as_str();
+        let is_of_stream = matches!(during, During::Stream | During::StartStream);
+        // connection, rolled back, resources, intervention, system
+        let may_heal = ["08", "40", "53", "57", "58"].iter().any(|class| state.starts_with(class));
         let code = match state {
             "28P01" | "28000" => Code::SourceAuthentication,
             "3D000" => Code::SourceDatabaseMissing,
@@ -228,11 +231,10 @@ impl ServerMessage {
                     Some("Raise database.query.timeout.ms, or see what blocks the statement."),
                 );
             }
-            _ if matches!(during, During::Stream | During::StartStream) => Code::StreamStopped,
-            // Connection, rolled back, resources, locked, intervention, system: all may heal.
-            _ if ["08", "40", "53", "57", "58"].iter().any(|class| state.starts_with(class)) => {
-                Code::SourceUnreachable
-            }
+            // in use, or not in the state that it takes
+            _ if is_of_stream && (may_heal || state.starts_with("55")) => Code::StreamStopped,
+            _ if is_of_stream => Code::StreamBroken,
+            _ if may_heal => Code::SourceUnreachable,
             "55P03" => return (Code::SourceUnreachable, Some(LOCKED)),
             _ => Code::SourceQuery,
         };
@@ -328,7 +330,9 @@ mod tests {
         check(Copy, "22P05", "character with byte sequence 0x8f 0xa2", Code::ValueEncoding);
         check(Copy, "42P01", "relation \"t\" does not exist", Code::SourceQuery);
         check(Copy, "53100", "no space left on device", Code::SourceUnreachable);
-        check(Stream, "XX000", "something else", Code::StreamStopped);
+        check(Stream, "XX000", "something else", Code::StreamBroken);
+        check(Stream, "22P03", "invalid internal value for enum: 7", Code::StreamBroken);
+        check(Stream, "53200", "out of memory", Code::StreamStopped);
         check(Stream, "58P01", "requested WAL segment has already been removed", Code::SlotLost);
     }
 
