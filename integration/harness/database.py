@@ -30,8 +30,8 @@ class Database:
         return next(iter(rows[0].values())) if rows else None
 
     def connect(self) -> psycopg.Connection:
-        """A connection of the caller's own, with autocommit; it has to be closed."""
-        return psycopg.connect(self.dsn, autocommit=True, row_factory=dict_row)  # type: ignore[arg-type,return-value]
+        """A connection of the caller's own, with autocommit; it has to be closed. Nothing is prepared: tables are altered."""
+        return psycopg.connect(self.dsn, autocommit=True, row_factory=dict_row, prepare_threshold=None)  # type: ignore[arg-type,return-value]
 
     @contextlib.contextmanager
     def session(self) -> Iterator[psycopg.Connection]:

@@ -28,8 +28,9 @@ use crate::kafka::{
     BoundarySettings, ClientKind, ClientProperties, KafkaSettings, transactional_id,
 };
 use crate::plan::{
-    BeforeUnsent, BinaryMode, ChangeMode, ChangePolicy, DecimalMode, Extensions, IntervalMode,
-    KeyValueMode, NameAdjustment, Operation, Placeholder, PlanSettings, TimeMode, ValueModes,
+    BeforeUnsent, BinaryMode, ChangeMode, ChangePolicy, ControlFormat, DecimalMode, Extensions,
+    IntervalMode, KeyValueMode, NameAdjustment, Operation, Placeholder, PlanSettings, TimeMode,
+    ValueModes,
 };
 use crate::sources::{self, Heartbeats, SourceClass, SourceSettings};
 
@@ -277,6 +278,8 @@ fn plan(values: &mut Values<'_>, uses_avro: bool) -> PlanSettings {
         extensions: Extensions::from_word(&word(&envelope::ENVELOPE_EXTENSIONS))
             .unwrap_or(Extensions::Headers),
         changes: change_policy(values),
+        control_format: ControlFormat::from_word(&word(&delivery::SCHEMA_CHANGES_FORMAT))
+            .unwrap_or(ControlFormat::Tidegate),
         ..PlanSettings::new(values.text(&envelope::TOPIC_PREFIX))
     }
 }

@@ -84,6 +84,7 @@ fn source() -> SourceBlock {
         fields: vec![SourceField::Event { index: 0, render: Render::ClockMillis }],
         connector: "test".to_owned(),
         position_header: "position".to_owned(),
+        announced: |_| Vec::new(),
     }
 }
 

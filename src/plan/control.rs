@@ -8,6 +8,8 @@
 use std::sync::{Arc, LazyLock};
 
 use super::change_policy::ChangeMode;
+use super::schema_change::{ControlFormat, schema_change};
+use super::source_block::SourceBlock;
 use crate::change::{
     Column, ColumnChange, ColumnDefault, Consequence, TableChange, TableId, TableVersion,
     consequence,
@@ -33,6 +35,8 @@ pub struct ControlOrigin<'a> {
     pub transaction: Option<&'a str>,
     /// The number of the message within its transaction.
     pub sequence: u64,
+    /// When the transaction was committed, or the table looked at; microseconds since the epoch.
+    pub micros: i64,
     /// Who says so.
     pub provenance: Provenance,
     /// The command that changed the definition, as the source calls it, if it says so.
@@ -62,7 +66,7 @@ pub enum Provenance {
 }
 
 impl Provenance {
-    const fn as_str(self) -> &'static str {
+    pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Stream => "stream",
             Self::Catalogue => "catalogue",
@@ -82,28 +86,73 @@ pub struct ControlRecord {
     pub value_schema: Arc<Schema>,
     /// The value.
     pub value: Literal,
+    /// What it says beside them.
+    pub headers: Vec<(String, String)>,
 }
 
-/// The record that announces a version. Without a `before` and a `change` it is a baseline.
+/// What is said of a version, whatever the shape of the record.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outline<'a> {
+    pub(super) before: Option<&'a TableVersion>,
+    pub(super) kind: &'a str,
+    pub(super) class: &'a str,
+    pub(super) changes: &'a [ColumnChange],
+    pub(super) action: &'a str,
+    pub(super) means: Consequence,
+    /// Why rows were written anew.
+    pub(super) reason: Option<&'a str>,
+}
+
+impl<'a> Outline<'a> {
+    fn of(
+        origin: &ControlOrigin<'_>,
+        before: Option<&'a TableVersion>,
+        after: &TableVersion,
+        change: Option<&'a TableChange>,
+    ) -> Self {
+        let (kind, class) =
+            change.map_or(("baseline", "baseline"), |change| (change.kind, change.class.as_str()));
+        let rewrite = change.and_then(|change| change.rewrite.as_ref());
+        Self {
+            before,
+            kind: if origin.refused.is_some() { "refused" } else { kind },
+            class,
+            changes: change.map_or(&[][..], |change| &change.columns),
+            action: match rewrite {
+                _ if origin.refused.is_some() => "stopped",
+                Some(rewrite) if rewrite.action == "resnapshot" => rewrite.action,
+                _ if origin.acknowledged => "acknowledged",
+                Some(rewrite) => rewrite.action,
+                None => "forwarded",
+            },
+            means: change
+                .map_or_else(Consequence::default, |change| meaning(origin, change, after)),
+            reason: rewrite.and_then(|rewrite| rewrite.reason.as_deref()),
+        }
+    }
+}
+
+/// The record that announces a version, in the shape that is configured. Without a `before` and a
+/// `change` it is a baseline.
 pub fn control_record(
+    (format, source): (ControlFormat, &SourceBlock),
     origin: &ControlOrigin<'_>,
-    before: Option<&TableVersion>,
-    after: &TableVersion,
+    (before, after): (Option<&TableVersion>, &TableVersion),
     change: Option<&TableChange>,
 ) -> ControlRecord {
-    let (kind, class) =
-        change.map_or(("baseline", "baseline"), |change| (change.kind, change.class.as_str()));
-    let kind = if origin.refused.is_some() { "refused" } else { kind };
-    let changes = change.map_or(&[][..], |change| &change.columns);
-    let rewrite = change.and_then(|change| change.rewrite.as_ref());
-    let means = change.map_or_else(Consequence::default, |change| meaning(origin, change, after));
-    let action = match rewrite {
-        _ if origin.refused.is_some() => "stopped",
-        Some(rewrite) if rewrite.action == "resnapshot" => rewrite.action,
-        _ if origin.acknowledged => "acknowledged",
-        Some(rewrite) => rewrite.action,
-        None => "forwarded",
-    };
+    let outline = Outline::of(origin, before, after, change);
+    match format {
+        ControlFormat::Tidegate => described(origin, outline, after),
+        ControlFormat::Debezium => schema_change(source, origin, &outline, after),
+    }
+}
+
+fn described(
+    origin: &ControlOrigin<'_>,
+    outline: Outline<'_>,
+    after: &TableVersion,
+) -> ControlRecord {
+    let Outline { before, kind, class, changes, action, means, reason } = outline;
     let value = Literal::Struct(vec![
         text(control_id(origin, after.native_id)),
         number(after.epoch),
@@ -119,7 +168,7 @@ pub fn control_record(
         text(action),
         optional(origin.command),
         optional(means.rewrites),
-        optional(rewrite.and_then(|rewrite| rewrite.reason.as_deref())),
+        optional(reason),
         optional(means.existing_rows),
         optional(means.recommended),
         optional(origin.refused.map(Code::id)),
@@ -130,6 +179,7 @@ pub fn control_record(
         key: key(origin, &after.table),
         value_schema: Arc::clone(value_schema),
         value,
+        headers: Vec::new(),
     }
 }
 
@@ -361,7 +411,9 @@ mod tests {
 
     use super::*;
     use crate::change::{ColumnType, diff};
-    use crate::plan::testing::{column, connect_json, literal_json, or, required, table};
+    use crate::plan::testing::{
+        column, connect_json, literal_json, or, required, source_block, table,
+    };
 
     fn origin() -> ControlOrigin<'static> {
         ControlOrigin {
@@ -372,6 +424,7 @@ mod tests {
             end_position: Some("0/1A60"),
             transaction: Some("731"),
             sequence: 2,
+            micros: 1_700_000_000_123_456,
             provenance: Provenance::Stream,
             command: None,
             after_position: None,
@@ -392,6 +445,16 @@ mod tests {
         after.epoch = 4;
         after.fingerprint = 0xbeef;
         after
+    }
+
+    fn told(
+        origin: &ControlOrigin<'_>,
+        before: Option<&TableVersion>,
+        after: &TableVersion,
+        change: Option<&TableChange>,
+    ) -> ControlRecord {
+        let form = (ControlFormat::Tidegate, &source_block());
+        control_record(form, origin, (before, after), change)
     }
 
     /// The value with its field names, as JSON.
@@ -417,7 +480,7 @@ mod tests {
     fn a_difference_shows_both_versions_and_what_differs() {
         let (before, after) = (before(), after());
         let change = diff(&before, &after).unwrap();
-        let record = control_record(&origin(), Some(&before), &after, Some(&change));
+        let record = told(&origin(), Some(&before), &after, Some(&change));
         let key = named(&record.key_schema, &record.key);
         let expect = json!({"system": "7300000000000000000", "database": "shop",
                             "namespace": "public", "table": "item"});
@@ -428,7 +491,7 @@ mod tests {
 
     #[test]
     fn a_baseline_shows_one_version() {
-        let record = control_record(&origin(), None, &before(), None);
+        let record = told(&origin(), None, &before(), None);
         let value = named(&record.value_schema, &record.value);
         assert_eq!(value["kind"], "baseline");
         assert_eq!(value["class"], "baseline");
@@ -441,7 +504,7 @@ mod tests {
         let (before, after) = (before(), after());
         let change = diff(&before, &after).unwrap();
         let origin = ControlOrigin { refused: Some(Code::SchemaChanged), ..origin() };
-        let record = control_record(&origin, Some(&before), &after, Some(&change));
+        let record = told(&origin, Some(&before), &after, Some(&change));
         let value = named(&record.value_schema, &record.value);
         assert_eq!(
             (&value["kind"], &value["action"], &value["code"], &value["id"]),
@@ -457,7 +520,7 @@ mod tests {
 
     #[test]
     fn the_same_version_at_the_same_place_gives_the_same_record() {
-        let record = || control_record(&origin(), None, &before(), None);
+        let record = || told(&origin(), None, &before(), None);
         assert_eq!(record(), record());
         let later = ControlOrigin { sequence: 3, ..origin() };
         assert_ne!(control_id(&origin(), 7), control_id(&later, 7));
@@ -465,7 +528,7 @@ mod tests {
 
     #[test]
     fn schemas_in_connects_form() {
-        let record = control_record(&origin(), None, &before(), None);
+        let record = told(&origin(), None, &before(), None);
         let (key, value) = (connect_json(&record.key_schema), connect_json(&record.value_schema));
         let schemas = json!({"key": key, "value": value});
         expect_file!["../../tests/fixtures/control/schemas.json"]

@@ -23,6 +23,7 @@ mod names;
 mod notices;
 mod placeholder;
 mod records;
+mod schema_change;
 mod settings;
 mod source_block;
 mod topics;
@@ -59,6 +60,7 @@ pub use notices::{
     heartbeat_topic, transaction_begin, transaction_end, transaction_schemas, transaction_topic,
 };
 pub use placeholder::Placeholder;
+pub use schema_change::ControlFormat;
 pub use settings::{
     BeforeUnsent, BinaryMode, DecimalMode, Extensions, Incomplete, IncompleteRows, IntervalMode,
     KeyValueMode, Operation, OperationSet, PlanSettings, TimeMode, ValueModes,

@@ -10,6 +10,7 @@ use super::fingerprint::Fingerprint;
 use super::names::NameAdjustment;
 use super::notices::NoticeSettings;
 use super::placeholder::Placeholder;
+use super::schema_change::ControlFormat;
 use super::transforms::{self, Step};
 use crate::error::{Code, Fault};
 
@@ -50,6 +51,8 @@ pub struct PlanSettings {
     pub rows_move: bool,
     /// What becomes of changed definitions.
     pub changes: ChangePolicy,
+    /// `schema.changes.format`. Changes no record of a row, so it is not in the fingerprint.
+    pub control_format: ControlFormat,
 }
 
 /// How values look.
@@ -93,6 +96,7 @@ impl PlanSettings {
             notices: NoticeSettings::default(),
             rows_move: false,
             changes: ChangePolicy::default(),
+            control_format: ControlFormat::Tidegate,
         }
     }
 
@@ -117,6 +121,12 @@ impl PlanSettings {
                 "envelope.extensions=none leaves no place that says which values were not sent; \
                  it needs {remedy}",
             )));
+        }
+        if self.control_format == ControlFormat::Debezium {
+            return Err(Code::ConfigInvalid.fault(
+                "envelope.extensions=none leaves no place for what Debezium's schema changes do not \
+                 say; set schema.changes.format=tidegate",
+            ));
         }
         if self.before_unsent == BeforeUnsent::Fill {
             return Err(Code::ConfigInvalid.fault(
@@ -442,6 +452,9 @@ mod tests {
         settings.incomplete = IncompleteRows::refused("a row");
         assert_eq!(settings.check(), Ok(()));
         settings.before_unsent = BeforeUnsent::Fill;
+        assert_eq!(settings.check().unwrap_err().code(), Code::ConfigInvalid);
+        settings.before_unsent = BeforeUnsent::Null;
+        settings.control_format = ControlFormat::Debezium;
         assert_eq!(settings.check().unwrap_err().code(), Code::ConfigInvalid);
     }
 

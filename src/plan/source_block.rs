@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::control::ControlOrigin;
 use crate::change::TableId;
 use crate::error::{Code, Fault};
 use crate::record::{Leaf, Literal, Node, Render, Schema, Shape};
@@ -20,7 +21,13 @@ pub struct SourceBlock {
     pub connector: String,
     /// The key of the header that carries the position of a change's transaction.
     pub position_header: String,
+    /// What its changing fields hold, by their names, in a record about a table's definition; null
+    /// where nothing is answered.
+    pub announced: Announced,
 }
+
+/// See [`SourceBlock::announced`].
+pub(super) type Announced = fn(&ControlOrigin<'_>) -> Vec<(&'static str, Literal)>;
 
 /// Where a field of the block comes from.
 #[derive(Clone, Debug, PartialEq)]

@@ -114,6 +114,7 @@ pub(crate) fn source_block() -> SourceBlock {
         ],
         connector: "test".to_owned(),
         position_header: "__tidegate.position".to_owned(),
+        announced: |origin| vec![("ts_ms", Literal::Int(origin.micros / 1000))],
     }
 }
 

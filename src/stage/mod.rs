@@ -22,14 +22,14 @@ use tokio::sync::oneshot;
 use self::ledger::{Ledger, Membership};
 use self::notices::OpenNotice;
 use self::opening::Opening;
-use crate::change::{Cell, ChangeKind, Event, RowImage, TableId, TableVersion};
+use crate::change::{Cell, ChangeKind, Event, RowImage, TableChange, TableId, TableVersion};
 use crate::convert::{Converter, Converters, Place, TableWriter, Unrouted};
 use crate::error::{Code, Fault};
 use crate::kafka::{CleanupPolicy, Sender, SizeLimits, Staged, TopicFacts, TopicList};
 use crate::observe::{StageMetrics, TableMetrics};
 use crate::plan::{
-    ControlRecord, NoticeSchemas, PlanSettings, SourceBlock, TablePlan, message_plan, routed_topic,
-    table_topic,
+    ControlFormat, ControlOrigin, ControlRecord, NoticeSchemas, PlanSettings, SourceBlock,
+    TablePlan, control_record, message_plan, routed_topic, table_topic,
 };
 use crate::record::{Batch, Marks, RecordShape, Schema, Topic};
 
@@ -375,6 +375,22 @@ impl<S: Services> Stage<S> {
         }
     }
 
+    /// The record that announces a version, in the shape that is configured.
+    pub fn control_record(
+        &self,
+        origin: &ControlOrigin<'_>,
+        versions: (Option<&TableVersion>, &TableVersion),
+        change: Option<&TableChange>,
+    ) -> ControlRecord {
+        let form = (self.settings.plan.control_format, &self.settings.source);
+        let mut record = control_record(form, origin, versions, change);
+        if form.0 == ControlFormat::Debezium {
+            let context = self.context_headers().into_iter();
+            record.headers.extend(context.map(|(name, text)| (name.to_owned(), text)));
+        }
+        record
+    }
+
     /// Announces a table version, ahead of its first row, with the state that a restart needs.
     ///
     /// # Errors
@@ -426,13 +442,24 @@ impl<S: Services> Stage<S> {
             key: Arc::clone(&record.key_schema),
             value: Arc::clone(&record.value_schema),
         };
-        let open = match self.announcements.take() {
+        let mut open = match self.announcements.take() {
             Some(open) if open.is_of(&schemas) => open,
             _ => self.open_notice(&topic, schemas, &[]).await?,
         };
-        let written = open.write((&record.key, &record.value), None, batch);
+        let written = self.write_with(&mut open, record, batch);
         self.announcements = Some(open);
         written
+    }
+
+    /// Writes a record with its own headers.
+    fn write_with(
+        &self,
+        open: &mut OpenNotice,
+        record: &ControlRecord,
+        batch: &mut Batch,
+    ) -> Result<(), Fault> {
+        open.with_headers(&record.headers, self.settings.converters.headers)?;
+        open.write((&record.key, &record.value), None, batch)
     }
 
     /// Keeps a table's state without a record, with the next position that is stored.

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{OffsetRecord, Services, Stage};
-use crate::convert::Converter;
+use crate::convert::{Converter, HeaderConverter};
 use crate::error::Fault;
 use crate::plan::{
     Extensions, Notice, NoticeSchemas, context_headers, heartbeat, heartbeat_schemas,
@@ -48,6 +48,19 @@ impl OpenNotice {
     /// Whether its records have these schemas.
     pub(super) fn is_of(&self, schemas: &NoticeSchemas) -> bool {
         self.key.schema == schemas.key && self.value.schema == schemas.value
+    }
+
+    /// The headers of the next record.
+    pub(super) fn with_headers(
+        &mut self,
+        headers: &[(String, String)],
+        converter: HeaderConverter,
+    ) -> Result<(), Fault> {
+        self.headers.clear();
+        for (name, text) in headers {
+            self.headers.push((name.clone(), converter.text(text)?));
+        }
+        Ok(())
     }
 
     /// Appends a record.

@@ -13,8 +13,8 @@ use crate::kafka::{
 };
 use crate::plan::testing::{column, required, source_block, table};
 use crate::plan::{
-    ChangeMode, ControlOrigin, ControlRecord, DeleteHandling, ExtractNewRecordState, PlanSettings,
-    Provenance, Step, Transform, control_record,
+    ChangeMode, ControlFormat, ControlOrigin, ControlRecord, DeleteHandling, ExtractNewRecordState,
+    PlanSettings, Provenance, Step, Transform, control_record,
 };
 
 struct Outside {
@@ -171,6 +171,7 @@ fn announcement() -> (ControlRecord, TableState) {
         end_position: None,
         transaction: None,
         sequence: 1,
+        micros: 0,
         provenance: Provenance::Stream,
         command: None,
         after_position: None,
@@ -179,7 +180,8 @@ fn announcement() -> (ControlRecord, TableState) {
         acknowledged: false,
         refused: None,
     };
-    let record = control_record(&origin, None, &version, None);
+    let form = (ControlFormat::Tidegate, &source_block());
+    let record = control_record(form, &origin, (None, &version), None);
     let state = TableState { key: "1".to_owned(), value: Some(b"state".to_vec()) };
     (record, state)
 }

@@ -1,5 +1,7 @@
 """Definitions that change while nobody reads, between rows of one transaction, in what is rolled back: each row has the shape of its moment."""
 
+import json
+import time
 from typing import Any
 
 from harness.checks import check, equal, wait_for
@@ -219,5 +221,54 @@ def names(t: Trial) -> None:
     equal([r.key for r in t.topic("moved.renamed").read()], [{"id": 2}, {"v": 3}], "rows in the other schema")
 
 
+def in_debeziums_shape(t: Trial) -> None:
+    """`schema.changes.format=debezium`: Debezium's schema changes in Avro and in JSON, the rest in headers; what is no change lists no table."""
+    t.own_registry()
+    worker = t.worker()
+
+    def tail(topic: str, form: str) -> str:
+        return t.command("tail", topic, "-b", t.kafka.address, "-r", t.registry.address, "--no-follow", "--from-beginning",
+                         "--format", form).succeed().out
+
+    json_converter = {"converter": "org.apache.kafka.connect.json.JsonConverter", "converter_schemas_enable": "false"}
+    for form, converter in (("avro", {}), ("json", json_converter)):
+        topic = f"{t.name}.ddl-{form}"
+        more = {f"{side}_{key}": value for side in ("key", "value") for key, value in converter.items()}
+        connector = t.connect(worker, schema_changes_format="debezium", schema_changes_topic=topic, schema_changes_public_other="refuse",
+                              table_include_list="public\\.(t|other)", **more)
+        t.settle()
+        one_more = "insert into t (id) select count(*) from t"
+        t.sql(one_more, f"alter table t add column label_{form} mood default 'ok'", one_more)
+        t.settle()
+        t.sql(f"alter table other add column z_{form} int", "insert into other (id) select count(*) from other")
+        connector.wait_failed("TG-E-SCHEMA-CHANGED")
+        records = [json.loads(line) for line in tail(topic, "json").splitlines()]
+        told = [(r["headers"]["__tidegate.kind"], r["value"]["source"]["table"],
+                 [(change["type"], change["id"]) for change in r["value"]["tableChanges"]]) for r in records]
+        equal(sorted(told[:2]), [("baseline", name, [("CREATE", f'"public"."{name}"')]) for name in ("other", "t")], "baselines")
+        equal(told[2:], [("observed", "t", [("ALTER", '"public"."t"')]), ("refused", "other", [])], "a change, and one that did not pass")
+        change, refused = records[2:]
+        value = change["value"]
+        equal((change["key"], value["databaseName"], value["schemaName"], value["ddl"]), ({"databaseName": t.name}, t.name, "public", None),
+              "whose it is")
+        check(abs(value["ts_ms"] / 1000 - time.time()) < 600 and value["source"]["lsn"] > 0, f"when and where: {value}")
+        table = value["tableChanges"][0]["table"]
+        equal(table["primaryKeyColumnNames"], ["id"], "its key")
+        columns = {column["name"]: column for column in table["columns"]}
+        equal([columns["n"][name] for name in ("jdbcType", "typeName", "typeExpression", "length", "scale", "position", "optional")],
+              [2, "NUMERIC", "numeric(10,4)", 10, 4, 4, True], "a column")
+        label = columns[f"label_{form}"]
+        equal((label["enumValues"], label["defaultValueExpression"]), (["sad", "ok"], "ok"), "labels and default")
+        equal([one["kind"] for one in json.loads(change["headers"]["__tidegate.changes"])], ["added"], "what differs")
+        equal(refused["headers"]["__tidegate.code"], "TG-E-SCHEMA-CHANGED", "why it stopped")
+        shown = tail(topic, "readable")
+        for words in (f"column label_{form} was added", "the connector stopped at a change of public.other (TG-E-SCHEMA-CHANGED)"):
+            check(words in shown, f"tail: {shown}")
+        equal(worker.rest("DELETE", f"/connectors/{t.name}?drop=source,offsets", timeout=60).status, 204, "status of DELETE")
+    text = t.refused(worker, t.config(schema_changes_format="debezium", envelope_extensions="none", toast_mode="refuse",
+                                      key_change_toast="refuse"), "TG-E-CONFIG-INVALID")
+    check("schema.changes.format=tidegate" in text, text)
+
+
 CASES = {"generated-key": generated_key, "names": names, "replaced-column": replaced_column, "nullability": nullability, "modifiers": modifiers, "inside": inside,
-         "relations": relations, "gone-types": gone_types, "unpublishable": unpublishable}
+         "relations": relations, "gone-types": gone_types, "unpublishable": unpublishable, "debezium": in_debeziums_shape}

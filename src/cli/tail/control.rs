@@ -59,7 +59,7 @@ pub(super) fn describe(value: &Value, paint: Paint) -> (String, Vec<String>) {
     };
     lines.push(paint.dim(&format!(
         "epoch {}, {seen} {}, class {}",
-        value.get("epoch").unwrap_or(&Value::Null),
+        text(value, "epoch"),
         text(position, "commit"),
         text(value, "class"),
     )));

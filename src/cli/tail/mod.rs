@@ -6,6 +6,7 @@
 
 mod choice;
 mod control;
+mod schema_change;
 mod decode;
 mod json_schema;
 mod parts;

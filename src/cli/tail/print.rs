@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::control;
 use super::json_schema::without_schema;
 use super::row::{NotSent, lines};
+use super::{control, schema_change};
 use crate::cli::output::Paint;
 
 /// A record with its parts decoded.
@@ -52,6 +52,10 @@ pub(super) fn readable(record: &Shown, paint: Paint) -> String {
     let value = without_schema(value);
     if control::is_control(&value) {
         let (heading, lines) = control::describe(&value, paint);
+        return below(format!("{} {heading}  {place}", paint.with("1;36", "schema  ")), &lines);
+    }
+    if schema_change::is_schema_change(&value) {
+        let (heading, lines) = schema_change::describe(&value, record, paint);
         return below(format!("{} {heading}  {place}", paint.with("1;36", "schema  ")), &lines);
     }
     let Some(op) = value.get("op").and_then(Value::as_str) else {

@@ -62,6 +62,9 @@ keys! {
         SCHEMA_CHANGES_TOPIC "schema.changes.topic" String () Medium
             "The topic of baselines and changes of table definitions. Without it: topic.prefix, topic.delimiter, schema-changes."
             Rule::Is(super::envelope::topic_text);
+        SCHEMA_CHANGES_FORMAT "schema.changes.format" String ("tidegate") Low
+            "The shape of these records. tidegate: the definition before and after, and all that is known of the change. debezium: Debezium's schema change events (tableChanges), with the rest in headers. With a topic of its own if it is changed later. See docs/schema-changes.md."
+            Rule::OneOf(&[Choice::of("tidegate"), Choice::of("debezium")]);
         SCHEMA_CHANGES_MODE "schema.changes" String ("forward") Medium
             "What becomes of a changed definition. forward: it is announced before the first row of the new shape, the new schemas are registered, and rows go on; a change that no published schema shows (interval(3) to interval(0)), or by which values mean something else, stops all the same. refuse: every change stops the task before that row, until it is acknowledged. See docs/schema-changes.md."
             Rule::OneOf(&[Choice::of("forward"), Choice::of("refuse")]);

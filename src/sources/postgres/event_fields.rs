@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::decode::Transaction;
 use super::wire::Lsn;
 use crate::change::{Instant, Scalar};
-use crate::plan::{SourceBlock, SourceField};
+use crate::plan::{ControlOrigin, Provenance, SourceBlock, SourceField};
 use crate::record::{Field, Kind, Literal, Render, Schema};
 
 /// Number of changing fields.
@@ -109,7 +109,21 @@ pub fn source_block(name: &str, database: &str) -> SourceBlock {
         fields: sources,
         connector: CONNECTOR.to_owned(),
         position_header: POSITION_HEADER.to_owned(),
+        announced,
     }
+}
+
+/// The block's changing fields in a record about a table's definition.
+fn announced(origin: &ControlOrigin<'_>) -> Vec<(&'static str, Literal)> {
+    let position = origin.commit_position.parse::<Lsn>().ok();
+    let is_of_snapshot = origin.provenance == Provenance::Catalogue;
+    vec![
+        ("ts_ms", Literal::Int(origin.micros.div_euclid(1000))),
+        ("ts_us", Literal::Int(origin.micros)),
+        ("ts_ns", origin.micros.checked_mul(1000).map_or(Literal::Null, Literal::Int)),
+        ("snapshot", Literal::String(if is_of_snapshot { "true" } else { "false" }.to_owned())),
+        ("lsn", position.map_or(Literal::Null, |lsn| Literal::Int(lsn.0.cast_signed()))),
+    ]
 }
 
 /// The values for one change.

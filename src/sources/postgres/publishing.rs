@@ -290,6 +290,7 @@ impl<'a, S: Services> Publishing<'a, S> {
         reread: RereadTable<'_>,
         state: TableState,
     ) -> Result<(), Fault> {
+        self.tables.set_time(self.now_micros);
         self.tables.tell_reread(reread, state, self.stage).await?;
         self.commit_here().await
     }
@@ -359,6 +360,7 @@ impl<'a, S: Services> Publishing<'a, S> {
         self.commit = transaction.commit_lsn;
         self.xid = transaction.xid;
         self.fields.begin(transaction);
+        self.tables.set_time(transaction.commit_micros);
         self.signals.drain();
         if self.inside.is_some_and(|inside| inside.commit < transaction.commit_lsn) {
             self.inside = None;
@@ -665,6 +667,7 @@ impl<'a, S: Services> Publishing<'a, S> {
         if self.looks.is_empty() || self.mode != Mode::Between {
             return Ok(());
         }
+        self.tables.set_time(clock_micros());
         for look in std::mem::take(&mut self.looks) {
             self.tables.take_look(look, self.stage).await?;
         }

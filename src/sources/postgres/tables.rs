@@ -41,7 +41,7 @@ use super::{Settings, ToastMode};
 use crate::change::{BeforeImage, ChangeKind, RowImage, TableId, TableVersion};
 use crate::error::{Code, Fate, Fault};
 use crate::observe::{StageMetrics, TableMetrics};
-use crate::plan::{ControlOrigin, Provenance, control_id, control_record};
+use crate::plan::{ControlOrigin, Provenance, control_id};
 use crate::stage::{OpenTable, Services, Stage, TableState};
 
 pub(super) use ddl::DdlCapture;
@@ -65,6 +65,8 @@ pub(super) struct Origin {
 pub(super) struct Tables {
     settings: Arc<Settings>,
     origin: Origin,
+    /// When what is announced was committed, or looked at; microseconds since the epoch.
+    micros: i64,
     /// By the server's number of the table.
     histories: HashMap<u32, TableHistory>,
     /// The row filters before the configured ones, while rows on which the two differ are still being
@@ -180,6 +182,7 @@ impl Tables {
         Ok(Self {
             settings,
             origin,
+            micros: 0,
             histories,
             former_filters: Former::all(&Work::find(states)?),
             types: TypeCatalogue::new(),
@@ -196,6 +199,11 @@ impl Tables {
             labels: Labels::new(),
             watched: WatchedLabels::default(),
         })
+    }
+
+    /// What is announced from here on was committed, or looked at, at this time.
+    pub(super) const fn set_time(&mut self, micros: i64) {
+        self.micros = micros;
     }
 
     /// Begins without a server to ask: only what the stream says is known, and what is remembered.

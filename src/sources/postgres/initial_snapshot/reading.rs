@@ -65,6 +65,7 @@ impl<S: Services> Reading<'_, S> {
     ) -> Result<usize, Fault> {
         let place = Place { commit: self.position, sequence: 0 };
         let publishing = &mut self.publishing;
+        publishing.tables.set_time(clock_micros());
         let table = publishing.tables.describe_snapshot(facts, generated, place).await?;
         publishing.tables.open(table.index, publishing.stage).await?;
         Ok(table.index)

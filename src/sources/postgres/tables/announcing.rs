@@ -7,10 +7,7 @@
 use super::super::ddl::name_replaced;
 use super::super::retype::grade;
 use super::super::state::{KnownVersion, PushedDown};
-use super::{
-    ControlOrigin, Entry, Services, Sight, Stage, TableId, Tables, control_id, control_record,
-    type_oids,
-};
+use super::{ControlOrigin, Entry, Services, Sight, Stage, TableId, Tables, control_id, type_oids};
 use crate::change::{Rewrite, TableChange, TableVersion, diff};
 use crate::error::Fault;
 use crate::plan::{PlanSettings, changed_key, unshown_changes};
@@ -105,7 +102,7 @@ impl Tables {
         };
         let mut history = history.clone();
         history.refused = Some(id);
-        let record = control_record(&origin, Some(before), &entry.version, Some(change));
+        let record = stage.control_record(&origin, (Some(before), &entry.version), Some(change));
         stage.leave_word(&record, history.encode()?).await
     }
 
@@ -143,7 +140,7 @@ impl Tables {
             ..self.control_origin(&position, entry.place, entry.provenance)
         };
         origin.acknowledged = plan.changes.lets_pass(&control_id(&origin, entry.version.native_id));
-        let record = control_record(&origin, before, &entry.version, change.as_ref());
+        let record = stage.control_record(&origin, (before, &entry.version), change.as_ref());
         let known = KnownVersion {
             epoch: entry.version.epoch,
             place: entry.place,

@@ -418,6 +418,7 @@ impl Tables {
             end_position: None,
             transaction: None,
             sequence: place.sequence,
+            micros: self.micros,
             provenance,
             mode: ChangeMode::Forward,
             acknowledged: false,

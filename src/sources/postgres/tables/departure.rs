@@ -11,7 +11,7 @@ use super::super::capture::Selection;
 use super::super::probe::Departure;
 use super::{
     ControlOrigin, Lsn, Place, Provenance, RelationDescriptor, Services, Stage, State, TableId,
-    Tables, WireTypes, best_facts, build, control_id, control_record,
+    Tables, WireTypes, best_facts, build, control_id,
 };
 use crate::change::{ChangeClass, ColumnChange, Rewrite, TableChange};
 use crate::error::{Code, Fault};
@@ -130,7 +130,8 @@ impl Tables {
             let told = control_id(&origin, version.native_id);
             if history.refused.as_ref() != Some(&told) {
                 history.refused = Some(told);
-                let record = control_record(&origin, Some(&version), &version, Some(&change));
+                let record =
+                    stage.control_record(&origin, (Some(&version), &version), Some(&change));
                 stage.leave_word(&record, history.encode()?).await?;
             }
             return Err(fault);
@@ -141,7 +142,7 @@ impl Tables {
         // so that it is not looked for again
         history.sight = None;
         history.refused = None;
-        let record = control_record(&origin, Some(&version), &version, Some(&change));
+        let record = stage.control_record(&origin, (Some(&version), &version), Some(&change));
         stage.announce(&record, history.encode()?).await?;
         self.histories.insert(oid, history);
         Ok(())

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::change::{ChangeClass, ColumnChange, Rewrite, TableChange};
 use crate::error::{Code, Fault};
-use crate::plan::{control_id, control_record};
+use crate::plan::control_id;
 use crate::stage::TableState;
 
 /// What becomes of tables that are read beside the stream.
@@ -219,7 +219,7 @@ impl Tables {
             mode: stage.plan_settings().changes.of(&version.table),
             ..self.control_origin(&position, place, Provenance::Catalogue)
         };
-        let record = control_record(&origin, Some(&version), &version, Some(&change));
+        let record = stage.control_record(&origin, (Some(&version), &version), Some(&change));
         stage.announce(&record, state).await
     }
 }

@@ -10,7 +10,6 @@ use super::super::probe::{Look, Sight};
 use super::{ControlOrigin, Lsn, Place, Provenance, Services, Stage, Tables};
 use crate::change::{ChangeClass, Rewrite, TableChange};
 use crate::error::Fault;
-use crate::plan::control_record;
 
 impl Tables {
     /// How tables looked last.
@@ -77,7 +76,7 @@ impl Tables {
             after_position: Some(&after),
             ..self.control_origin(&sight.position, place, Provenance::Catalogue)
         };
-        let record = control_record(&origin, Some(&version), &version, Some(&change));
+        let record = stage.control_record(&origin, (Some(&version), &version), Some(&change));
         stage.announce(&record, state).await
     }
 }
