@@ -11,5 +11,6 @@ mod replay;
 mod streams;
 mod transforms;
 mod rest;
+mod schemas;
 #[path = "../../benches/micro/workload.rs"]
 mod workload;
