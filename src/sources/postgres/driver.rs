@@ -32,7 +32,7 @@ use super::messages::{MessageFilter, Messages};
 use super::offset::{Offset, Phase};
 use super::preflight;
 use super::probe::Probe;
-use super::publication::{self, Member, PublicationFacts};
+use super::publication::{self, Member, PublicationFacts, PublishedName};
 use super::publication_watch::{PublicationWatch, Seen};
 use super::publishing::Publishing;
 use super::pushdown;
@@ -134,7 +134,7 @@ struct Course<'a, S> {
     /// What offsets of this course have in common.
     template: Offset,
     /// The names under which the publication's rows come.
-    published: Vec<(String, String)>,
+    published: Vec<PublishedName>,
     /// The publication publishes stored generated columns.
     generated: bool,
     /// The tables that it lists.

@@ -66,8 +66,8 @@ pub struct PublicationFacts {
     pub members: Vec<Member>,
     /// Schemas of which it carries every table.
     pub schemas: Vec<String>,
-    /// The names under which rows come, as `(schema, table)`.
-    pub names: Vec<(String, String)>,
+    /// The relations under whose names rows come.
+    pub names: Vec<PublishedName>,
     /// The numbers of the rows of the catalogue that say so: of the publication's own row the
     /// transaction that wrote it, and of schemas those of their entries. Others as soon as anything
     /// was altered, also if it says the same again.
@@ -126,18 +126,27 @@ impl PublicationFacts {
     }
 
     fn names_table(&self, relation: &RelationEntry) -> bool {
-        self.has_name(&relation.namespace, &relation.name)
+        self.names.iter().any(|name| name.is_of(relation))
     }
+}
 
-    /// Whether it lists the relation under a name that it did not have yet when it was read.
-    fn names_anew(&self, relation: &RelationEntry) -> bool {
-        self.members.iter().any(|member| {
-            member.oid == relation.oid && self.has_name(&member.namespace, &member.name)
-        })
-    }
+/// A relation under whose name rows come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublishedName {
+    /// Its number in `pg_class`.
+    pub oid: u32,
+    /// Its schema.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
 
-    fn has_name(&self, namespace: &str, name: &str) -> bool {
-        self.names.iter().any(|(schema, table)| schema == namespace && table == name)
+impl PublishedName {
+    /// Whether this is the relation: also if it got another name, or another one its name, between
+    /// the two looks at the catalogue.
+    pub(super) fn is_of(&self, relation: &RelationEntry) -> bool {
+        self.oid == relation.oid
+            || (self.namespace == relation.namespace && self.name == relation.name)
     }
 }
 
@@ -221,12 +230,13 @@ pub async fn read_publication<S: AsyncRead + AsyncWrite + Unpin>(
         }
     }
     let sql = format!(
-        "SELECT n.nspname, c.relname FROM ({}) p JOIN pg_class c ON c.oid = p.oid \
-         JOIN pg_namespace n ON n.oid = c.relnamespace ORDER BY 1, 2",
+        "SELECT c.oid, n.nspname, c.relname FROM ({}) p JOIN pg_class c ON c.oid = p.oid \
+         JOIN pg_namespace n ON n.oid = c.relnamespace ORDER BY 2, 3",
         published(publication, connection.version())
     );
     for row in connection.query(&what, &sql).await? {
-        facts.names.push((row.text(0)?.to_owned(), row.text(1)?.to_owned()));
+        let (namespace, name) = (row.text(1)?.to_owned(), row.text(2)?.to_owned());
+        facts.names.push(PublishedName { oid: row.parse_as(0)?, namespace, name });
     }
     Ok(Some(facts))
 }
@@ -432,7 +442,7 @@ pub fn check_coverage(
             .at_table(table.qualified_name())
     };
     let wanted = selection.captured.iter().chain(&selection.signals);
-    let is_missing = |table: &&RelationEntry| !facts.names_table(table) && !facts.names_anew(table);
+    let is_missing = |table: &&RelationEntry| !facts.names_table(table);
     wanted.filter(is_missing).map(fault).collect()
 }
 

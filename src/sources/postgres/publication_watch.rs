@@ -18,7 +18,8 @@ use super::connection::{Connection, Purpose};
 use super::ddl;
 use super::driver::combine;
 use super::publication::{
-    Member, PublicationFacts, altered, check_coverage, check_definition, read_publication,
+    Member, PublicationFacts, PublishedName, altered, check_coverage, check_definition,
+    read_publication,
 };
 use super::pushdown;
 use super::row_filter::{Pushdown, renamed};
@@ -63,8 +64,8 @@ pub(super) struct Seen {
     pub(super) fingerprint: u64,
     /// See [`PublicationFacts::stamp`].
     pub(super) stamp: u64,
-    /// The names under which rows come, as `(schema, table)`.
-    pub(super) names: Vec<(String, String)>,
+    /// The relations under whose names rows come.
+    pub(super) names: Vec<PublishedName>,
     /// What it lists.
     pub(super) members: Vec<Member>,
 }
@@ -73,10 +74,7 @@ impl Seen {
     /// Whether it carried a table, perhaps under another name.
     fn had(&self, table: &RelationEntry) -> bool {
         self.members.iter().any(|member| member.oid == table.oid)
-            || self
-                .names
-                .iter()
-                .any(|(schema, name)| *schema == table.namespace && *name == table.name)
+            || self.names.iter().any(|name| name.is_of(table))
     }
 }
 
@@ -193,9 +191,7 @@ impl Look {
         relations: &[RelationEntry],
     ) -> Result<(), Fault> {
         let lost = relations.iter().find(|relation| {
-            let is = |(schema, table): &(String, String)| {
-                *schema == relation.namespace && *table == relation.name
-            };
+            let is = |name: &PublishedName| name.is_of(relation);
             self.seen.names.iter().any(is)
                 && !facts.names.iter().any(is)
                 && self.settings.tables.captures(&relation.namespace, &relation.name)
@@ -258,7 +254,11 @@ mod tests {
             row_filter: None,
             column_list: None,
         };
-        let names = vec![("public".to_owned(), "by_schema".to_owned())];
+        let name = |oid, name: &str| {
+            let (namespace, name) = ("public".to_owned(), name.to_owned());
+            PublishedName { oid, namespace, name }
+        };
+        let names = vec![name(5, "by_schema")];
         let seen = Seen { names, members: vec![member], ..Seen::default() };
         let had = |oid, name: &str| {
             seen.had(&RelationEntry {
@@ -272,6 +272,7 @@ mod tests {
         };
         assert!(had(7, "renamed"));
         assert!(had(8, "by_schema"));
+        assert!(had(5, "renamed_too"));
         assert!(!had(9, "made_meanwhile"));
     }
 }

@@ -96,11 +96,14 @@ fn member(oid: u32) -> Member {
 }
 
 fn complete() -> PublicationFacts {
-    let name = |table: &str| ("public".to_owned(), table.to_owned());
+    let name = |oid, table: &str| {
+        let (namespace, name) = ("public".to_owned(), table.to_owned());
+        PublishedName { oid, namespace, name }
+    };
     PublicationFacts {
         operations: vec!["insert", "update", "delete"],
         members: vec![member(1), member(2)],
-        names: vec![name("t"), name("r_1")],
+        names: vec![name(1, "t"), name(3, "r_1")],
         ..PublicationFacts::default()
     }
 }
@@ -198,9 +201,14 @@ fn what_a_publication_hides_is_told() {
     // renamed between the two reads
     let renamed = |facts: &mut PublicationFacts| {
         "u".clone_into(&mut facts.members[0].name);
-        "u".clone_into(&mut facts.names[0].1);
+        "u".clone_into(&mut facts.names[0].name);
     };
     check(false, renamed, None);
+    // and back, behind its entry
+    let renamed_behind = |facts: &mut PublicationFacts| {
+        "u".clone_into(&mut facts.names[0].name);
+    };
+    check(false, renamed_behind, None);
     let lost = |facts: &mut PublicationFacts| {
         "u".clone_into(&mut facts.members[0].name);
         facts.names.remove(0);
