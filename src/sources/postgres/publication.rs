@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::capture::{Accountable, Selection, all_accountable};
 use super::catalogue::{RelationEntry, RelationKind, TableFacts, fetch_tables, list_relations};
-use super::connection::{Connection, identifier, literal};
+use super::connection::{Connection, Row, identifier, literal};
 use super::identity::{check_identity, check_leaf};
 use super::pushdown;
 use super::relations::Fnv;
@@ -229,16 +229,25 @@ pub async fn read_publication<S: AsyncRead + AsyncWrite + Unpin>(
             facts.rows.push(row.parse_as(1)?);
         }
     }
+    facts.names = read_names(connection, publication).await?;
+    Ok(Some(facts))
+}
+
+async fn read_names<S: AsyncRead + AsyncWrite + Unpin>(
+    connection: &mut Connection<S>,
+    publication: &str,
+) -> Result<Vec<PublishedName>, Fault> {
     let sql = format!(
         "SELECT c.oid, n.nspname, c.relname FROM ({}) p JOIN pg_class c ON c.oid = p.oid \
          JOIN pg_namespace n ON n.oid = c.relnamespace ORDER BY 2, 3",
         published(publication, connection.version())
     );
-    for row in connection.query(&what, &sql).await? {
+    let rows = connection.query("reading what a publication carries", &sql).await?;
+    let name = |row: &Row| {
         let (namespace, name) = (row.text(1)?.to_owned(), row.text(2)?.to_owned());
-        facts.names.push(PublishedName { oid: row.parse_as(0)?, namespace, name });
-    }
-    Ok(Some(facts))
+        Ok(PublishedName { oid: row.parse_as(0)?, namespace, name })
+    };
+    rows.iter().map(name).collect()
 }
 
 /// The relations under whose names a publication's rows come, as a query of `oid`. What the view
