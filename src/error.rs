@@ -55,7 +55,7 @@ codes! {
     // configuration and REST
     ConfigMalformed "CONFIG-MALFORMED" Halt
         "The request or file is not the JSON (or properties) that is expected here."
-        "Send a flat JSON object whose values are strings, numbers or booleans.";
+        "Send a flat JSON object whose values are strings, numbers or booleans; a list is one string with commas (\"a,b\").";
     ConfigUnknownKey "CONFIG-UNKNOWN-KEY" Halt
         "A configuration key is known neither to Kafka Connect, nor to Debezium, nor to Tidegate."
         "Correct or remove the key; docs/compatibility.md lists all that are known.";
@@ -141,16 +141,16 @@ codes! {
         "Use 1 to 63 of the characters a-z, 0-9 and _.";
     SlotMissing "SLOT-MISSING" Halt
         "There is a stored offset, but the replication slot is gone; changes since the offset cannot be read."
-        "Restore the slot, or delete the connector's offset to snapshot anew.";
+        "To read all tables anew: PUT /connectors/{name}/stop, DELETE /connectors/{name}/offsets, PUT /connectors/{name}/resume. A slot made anew under the name does not have the changes in between.";
     SlotMismatch "SLOT-MISMATCH" Halt
         "The replication slot exists, but for another plug-in, another database, or as a temporary or physical slot."
         "Use another slot.name, or drop that slot.";
     SlotGap "SLOT-GAP" Halt
         "The slot has moved past the stored offset (recreated, advanced or read by somebody else); the changes between are lost to the stream."
-        "Delete the connector's offset to snapshot anew; find out who else uses the slot.";
+        "Find out who else uses the slot. To read all tables anew: PUT /connectors/{name}/stop, DELETE /connectors/{name}/offsets, PUT /connectors/{name}/resume.";
     SlotLost "SLOT-LOST" Halt
         "The server gave the slot up (`wal_status` is lost): the log it needs is removed."
-        "Drop the slot, delete the connector's offset and snapshot anew; raise max_slot_wal_keep_size.";
+        "Raise max_slot_wal_keep_size. Then, to read all tables anew: PUT /connectors/{name}/stop, DELETE /connectors/{name}/offsets, SELECT pg_drop_replication_slot('…'), PUT /connectors/{name}/resume.";
     SlotHeadroom "SLOT-HEADROOM" Halt
         "The server has no free replication slot or walsender."
         "Raise max_replication_slots / max_wal_senders, or drop slots that nobody uses.";
@@ -184,7 +184,7 @@ codes! {
         "See the server's message and log; update the server if the error is a known one. If it stays: PUT /connectors/{name}/stop, DELETE /connectors/{name}/offsets, SELECT pg_drop_replication_slot('…'), PUT /connectors/{name}/resume; the tables are read anew.";
     ToastUnavailable "TOAST-UNAVAILABLE" Halt
         "An image that must be complete lacks a value that the source did not send (unchanged and stored out of line)."
-        "ALTER TABLE … REPLICA IDENTITY FULL, or allow the marker.";
+        "Set toast.mode=backfill or sentinel (the value that was not sent is marked), and restart the task; ALTER TABLE … REPLICA IDENTITY FULL helps with what is written from then on.";
     ImageInconsistent "IMAGE-INCONSISTENT" Halt
         "A row image contradicts the relation's replica identity (a partition whose identity differs from its root's)."
         "Give every partition the identity of its root; the message has the command, and how to pass what is in the log already.";
