@@ -71,9 +71,11 @@ impl Publisher {
         };
         let publisher =
             Self { settings: settings.clone(), place, committed, outcome, stop, metrics };
+        let span = tracing::Span::current();
         thread::Builder::new()
             .name("publisher".to_owned())
             .spawn(move || {
+                let _entered = span.entered();
                 let outcome = work.run(ready_sender);
                 // Nobody may be left to be told.
                 drop(outcome_sender.send(outcome));

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use super::doubt::Doubt;
 use super::lifecycle::{Backoff, Target, TaskState};
@@ -38,10 +39,13 @@ pub(super) async fn run(
     control: TaskControl,
     task: TaskRegistration,
 ) {
+    // at the level of what is always shown: each line of the log says whose it is
+    let span = tracing::error_span!("connector", name = connector.name);
     // as long as the task lives, not only while it runs; ends with the set
     let mut health = JoinSet::new();
-    health.spawn(watch_health(Arc::clone(&connector), Arc::clone(&task.metrics)));
-    live(&connector, control, (&task, &written)).await;
+    let watching = watch_health(Arc::clone(&connector), Arc::clone(&task.metrics));
+    health.spawn(watching.instrument(span.clone()));
+    live(&connector, control, (&task, &written)).instrument(span).await;
 }
 
 async fn watch_health(connector: Arc<TypedConnector>, metrics: Arc<TaskMetrics>) {

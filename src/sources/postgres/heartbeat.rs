@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::{Interval, MissedTickBehavior};
+use tracing::Instrument as _;
 
 use super::Settings;
 use super::connection::{Connection, Purpose};
@@ -31,7 +32,7 @@ impl Heart {
         let action = action.map(|query| {
             let settings = Arc::clone(settings);
             let action = Action { settings, query, connection: None, failing: None };
-            tokio::spawn(action.run(interval))
+            tokio::spawn(action.run(interval).in_current_span())
         });
         Self { ticks: Some(ticks(interval)), action }
     }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tracing::Instrument as _;
 
 use super::Settings;
 use super::catalogue::partition_tree;
@@ -101,7 +102,7 @@ impl Probe {
                 connection: None,
                 is_failing: false,
             };
-            tokio::spawn(watcher.run())
+            tokio::spawn(watcher.run().in_current_span())
         });
         Self { looks, join }
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
+use tracing::Instrument as _;
 
 use super::Settings;
 use super::capture::select;
@@ -39,7 +40,7 @@ impl PublicationWatch {
     /// Begins with a publication that was found in order.
     pub(super) fn start(settings: Arc<Settings>, seen: Seen, labels: WatchedLabels) -> Self {
         let look = Look { settings, seen, labels, connection: None };
-        Self { join: tokio::spawn(look.run()) }
+        Self { join: tokio::spawn(look.run().in_current_span()) }
     }
 
     /// Ends only if the publication hides something.

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
+use tracing::Instrument as _;
 
 use super::connection::{ReplicationReader, ReplicationWriter};
 use super::offset::{Offset, Phase};
@@ -68,7 +69,7 @@ impl StatusKeeper {
             leave: Arc::clone(&leave),
             flushed: Lsn::ZERO,
         };
-        let join = tokio::spawn(sending.run(interval));
+        let join = tokio::spawn(sending.run(interval).in_current_span());
         Self { progress, leave, join }
     }
 

@@ -59,6 +59,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 pub(super) use self::orders::OLDEST;
 pub use self::orders::plan;
@@ -428,10 +429,11 @@ impl Incremental {
 
     /// Opens the connection, while the stream goes on.
     fn connect(&mut self, mut reader: Reader) {
-        let reading = tokio::spawn(async move {
+        let opening = async move {
             let outcome = reader.open().await;
             (reader, outcome.map(|()| Chunk::default()))
-        });
+        };
+        let reading = tokio::spawn(opening.in_current_span());
         self.flight = Some(Flight::new(reading, None));
         self.rest_for(UNTIL_SEEN);
     }
@@ -453,10 +455,11 @@ impl Incremental {
                 self.note_waiting(None);
                 self.allow(|denied| *denied == table.qualified_name());
                 let facts = Arc::clone(&wanted.facts);
-                let reading = tokio::spawn(async move {
+                let reading = async move {
                     let outcome = reader.read(&wanted).await;
                     (reader, outcome)
-                });
+                };
+                let reading = tokio::spawn(reading.in_current_span());
                 self.flight = Some(Flight::new(reading, Some(facts)));
                 if step == Step::Here {
                     return self.place(publishing).await;

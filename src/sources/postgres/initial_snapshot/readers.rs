@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tracing::Instrument as _;
 
 use crate::change::Cell;
 use crate::error::{Code, Fault};
@@ -162,8 +163,10 @@ impl Readers {
         let (sender, pieces) = mpsc::channel(connections * BATCHES);
         let (queue, sources) = (Arc::new(Mutex::new(queue)), Arc::new(sources));
         let mut tasks = JoinSet::new();
-        let worker =
-            |session| work(session, Arc::clone(&queue), Arc::clone(&sources), sender.clone());
+        let worker = |session| {
+            work(session, Arc::clone(&queue), Arc::clone(&sources), sender.clone())
+                .in_current_span()
+        };
         tasks.spawn(worker(Joining::There(first)));
         for _ in 1..connections {
             let name = exported.unwrap_or_default().to_owned();
