@@ -161,7 +161,7 @@ fn column(column: &Column, position: i64) -> Literal {
 /// The number in `java.sql.Types`.
 const fn jdbc_type(kind: &ColumnType) -> i64 {
     match kind {
-        ColumnType::Bool | ColumnType::Bits { length: Some(1) } => -7,
+        ColumnType::Bool | ColumnType::Bits { length: Some(_) } => -7,
         ColumnType::Int16 => 5,
         ColumnType::Int32 => 4,
         ColumnType::Int64 => -5,

@@ -375,6 +375,12 @@ impl<S: Services> Stage<S> {
         }
     }
 
+    /// How and where versions are announced, as one word of the configuration and the topic's name.
+    pub fn control_form(&self) -> Option<String> {
+        let format = self.settings.plan.control_format.as_str();
+        self.settings.control_topic.as_ref().map(|topic| format!("{format} {topic}"))
+    }
+
     /// The record that announces a version, in the shape that is configured.
     pub fn control_record(
         &self,

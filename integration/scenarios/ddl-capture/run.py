@@ -1,5 +1,6 @@
 """Event triggers put DDL into the stream: changes without rows, renames, rewrites, each once and at its place; forged notes do nothing."""
 
+import re
 from typing import Any
 
 from harness.checks import check, equal, wait_for
@@ -280,5 +281,35 @@ def application(t: Trial) -> None:
     equal([r.key["id"] for r in t.records("t", 2)], [1, 7], "rows go on")
 
 
-CASES = {"commands": commands, "definitions": definitions, "partitions": partitions, "rewrites": rewrites, "refuse": refuse,
+def another_under_the_name(t: Trial) -> None:
+    """A table is renamed, and another one made under its name: that is told as one, and stops where changes are refused."""
+    install(t)
+    connector = t.connect(table_include_list="public\\.(quiet|t)", schema_changes="refuse")
+    t.settle()
+
+    def acknowledge(code: str) -> None:
+        trace = connector.wait_failed(code)
+        known = re.search(r'"schema.changes.acknowledged": "([^"]+)"', trace)
+        check(known is not None, f"the id of the change: {trace}")
+        answer = t.workers[-1].rest("PATCH", f"/connectors/{t.name}/config", {"schema.changes.acknowledged": known.group(1) if known else ""})
+        equal(answer.status, 200, f"status of PATCH ({answer.message})")
+
+    t.sql("alter table quiet rename to kept_quiet")
+    acknowledge("TG-E-SCHEMA-")
+    connector.wait_running()
+    t.settle()
+    t.sql(f"begin; create table quiet (id int primary key, v text); alter publication {t.name} add table quiet; commit",
+          "insert into quiet values (2, 'other')")
+    trace = connector.wait_failed("TG-E-SCHEMA-")
+    check('the definition of "public.quiet" changed' in trace, f"what it is: {trace}")
+    acknowledge("TG-E-SCHEMA-")
+    connector.wait_running()
+    t.settle()
+    control = [r.value for r in t.topic_named(f"{t.name}.schema-changes").read() if r.key["table"] == "quiet" and r.value["kind"] != "refused"]
+    equal([(one["kind"], one["recommended"]) for one in control], [("baseline", None), ("recreated", "resnapshot")], "what is told of the name")
+    check(control[1]["epoch"] > control[0]["epoch"], f"epochs: {control}")
+    equal([r.after for r in t.topic("quiet").read()][-1], {"id": 2, "v": "other"}, "its rows")
+
+
+CASES = {"another-under-the-name": another_under_the_name, "commands": commands, "definitions": definitions, "partitions": partitions, "rewrites": rewrites, "refuse": refuse,
          "forged": forged, "application": application}

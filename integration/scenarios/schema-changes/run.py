@@ -221,6 +221,40 @@ def names(t: Trial) -> None:
     equal([r.key for r in t.topic("moved.renamed").read()], [{"id": 2}, {"v": 3}], "rows in the other schema")
 
 
+def swapped_names(t: Trial) -> None:
+    """Tables take each other's names: under a name epochs only grow, and each names one shape."""
+    t.own_registry()
+    t.connect(table_include_list="public\\.(t|other|third)")
+    for name in ("t", "other"):
+        t.set_level(f"{t.name}.public.{name}-value", "NONE")
+        t.set_level(f"{t.name}.public.{name}-key", "NONE")
+    t.sql("alter table t add x1 int", "insert into t (id) values (1)", "alter table t add x2 int", "insert into t (id) values (2)",
+          "insert into other (id) values (1)", "alter table other add y int", "insert into other (id) values (2)")
+    t.sql("begin; alter table t rename to third; alter table other rename to t; alter table third rename to other; commit",
+          "insert into t (id) values (3)", "insert into other (id) values (3)")
+    t.settle()
+    for name, last in (("t", {"id": 3, "v": None, "y": None}), ("other", None)):
+        records = t.topic(name).read()
+        epochs = [int(r.extension("epoch")) for r in records]
+        check(epochs == sorted(epochs) and epochs[-1] > epochs[-2], f"epochs of {name}: {epochs}")
+        shapes: dict[int, set[str]] = {}
+        for record, epoch in zip(records, epochs):
+            equal(set(record.after), shapes.setdefault(epoch, set(record.after)), f"columns of {name} at epoch {epoch}")
+        check(last is None or records[-1].after == last, f"the last row of {name}: {records[-1].after}")
+    control = t.topic_named(f"{t.name}.schema-changes").read()
+    told = [(r.key["table"], r.value["epoch"]) for r in control]
+    equal(len(told), len(set(told)), f"one definition for each name and epoch: {told}")
+    # Back, after a restart: names of before are remembered.
+    t.workers[-1].kill()
+    t.workers[-1].start()
+    t.sql("begin; alter table t rename to third; alter table other rename to t; alter table third rename to other; commit",
+          "insert into t (id) values (4)", "insert into other (id) values (4)")
+    t.settle()
+    for name in ("t", "other"):
+        epochs = [int(r.extension("epoch")) for r in t.topic(name).read()]
+        check(epochs == sorted(epochs) and epochs[-1] > epochs[-2], f"epochs of {name}: {epochs}")
+
+
 def in_debeziums_shape(t: Trial) -> None:
     """`schema.changes.format=debezium`: Debezium's schema changes in Avro and in JSON, the rest in headers; what is no change lists no table."""
     t.own_registry()
@@ -264,6 +298,19 @@ def in_debeziums_shape(t: Trial) -> None:
         shown = tail(topic, "readable")
         for words in (f"column label_{form} was added", "the connector stopped at a change of public.other (TG-E-SCHEMA-CHANGED)"):
             check(words in shown, f"tail: {shown}")
+        # One shape a topic; another topic begins with what the tables are.
+        connector.put("stop")
+        settings = {"schema.changes.format": "tidegate", "schema.changes.public.other": "forward"}
+        equal(worker.rest("PATCH", f"/connectors/{t.name}/config", settings).status, 200, "status of PATCH")
+        connector.put("resume")
+        trace = connector.wait_failed("TG-E-CONFIG-INVALID")
+        check("schema.changes.topic" in trace, f"the way out: {trace}")
+        equal(worker.rest("PATCH", f"/connectors/{t.name}/config", {"schema.changes.topic": f"{topic}-own"}).status, 200, "status of PATCH")
+        connector.wait_running()
+        t.settle()
+        own = [json.loads(line)["value"] for line in tail(f"{topic}-own", "json").splitlines()]
+        equal(sorted((one["kind"], one["relation"]["table"], one["epoch"]) for one in own),
+              [("baseline", "other", 1), ("baseline", "t", 2), ("observed", "other", 2)], "the other topic")
         equal(worker.rest("DELETE", f"/connectors/{t.name}?drop=source,offsets", timeout=60).status, 204, "status of DELETE")
     text = t.refused(worker, t.config(schema_changes_format="debezium", envelope_extensions="none", toast_mode="refuse",
                                       key_change_toast="refuse"), "TG-E-CONFIG-INVALID")
@@ -271,4 +318,4 @@ def in_debeziums_shape(t: Trial) -> None:
 
 
 CASES = {"generated-key": generated_key, "names": names, "replaced-column": replaced_column, "nullability": nullability, "modifiers": modifiers, "inside": inside,
-         "relations": relations, "gone-types": gone_types, "unpublishable": unpublishable, "debezium": in_debeziums_shape}
+         "relations": relations, "gone-types": gone_types, "unpublishable": unpublishable, "swapped-names": swapped_names, "debezium": in_debeziums_shape}

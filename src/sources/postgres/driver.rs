@@ -263,7 +263,9 @@ impl<'a, S: Services> Course<'a, S> {
         let place = Some((end, now));
         let is_noted = self.tables.note_pushdown(self.stage, &self.members, place)?;
         Box::pin(self.refuse_altered(stored.as_ref())).await?;
-        let here = stored.as_ref().filter(|_| is_learnt || is_noted).map(Offset::encode);
+        let is_opened = Box::pin(self.tables.open_control(self.stage)).await?;
+        let is_other = is_learnt || is_noted || is_opened;
+        let here = stored.as_ref().filter(|_| is_other).map(Offset::encode);
         let offset = self.check_half_published(stored)?;
         if let Some(here) = here {
             // a source that is quiet has no transaction with which it would be stored

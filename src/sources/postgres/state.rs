@@ -43,10 +43,23 @@ pub(super) struct KnownVersion {
     pub(super) types: Vec<TypeRow>,
 }
 
+impl KnownVersion {
+    fn is_named(&self, namespace: &str, name: &str) -> bool {
+        self.descriptor.namespace == namespace && self.descriptor.name == name
+    }
+}
+
+/// So many names of before are remembered of a table.
+const FORMER_NAMES: usize = 8;
+
 /// The versions of one table, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TableHistory {
     versions: Vec<KnownVersion>,
+    /// The last version under each name that the table had before, oldest first.
+    former: Vec<KnownVersion>,
+    /// Where and how its versions are announced.
+    pub(super) told: Option<String>,
     /// The row filter by which the table's rows are published.
     pub(super) filter: Option<String>,
     /// What that filter's columns were when it was applied; `None`: that is not known yet.
@@ -90,6 +103,10 @@ impl PushedDown {
 struct Stored {
     format: u32,
     versions: Vec<KnownVersion>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    former: Vec<KnownVersion>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    told: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     filter: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,6 +144,8 @@ impl TableHistory {
         }
         Ok(Self {
             versions: stored.versions,
+            former: stored.former,
+            told: stored.told,
             filter: stored.filter,
             applied: stored.applied,
             sight: stored.sight,
@@ -147,6 +166,8 @@ impl TableHistory {
         let stored = Stored {
             format: FORMAT,
             versions: self.versions.clone(),
+            former: self.former.clone(),
+            told: self.told.clone(),
             filter: self.filter.clone(),
             applied: self.applied.clone(),
             sight: self.sight.clone(),
@@ -178,6 +199,12 @@ impl TableHistory {
         self.versions.last()
     }
 
+    /// The last version under a name, which may be another one by now.
+    pub(super) fn under(&self, namespace: &str, name: &str) -> Option<&KnownVersion> {
+        let versions = self.newest().into_iter().chain(self.former.iter().rev());
+        versions.into_iter().find(|version| version.is_named(namespace, name))
+    }
+
     /// What was known of types, newest version first.
     pub(super) fn types(&self) -> impl Iterator<Item = &[TypeRow]> {
         self.versions.iter().rev().map(|version| version.types.as_slice())
@@ -187,6 +214,17 @@ impl TableHistory {
     /// can meet: its own, and the last one before it.
     pub(super) fn push(&mut self, version: KnownVersion) {
         let commit = version.place.commit;
+        if let Some(last) = self.versions.last() {
+            let RelationDescriptor { namespace, name, .. } = &version.descriptor;
+            if !last.is_named(namespace, name) {
+                let last = last.clone();
+                let RelationDescriptor { namespace, name, .. } = &last.descriptor;
+                self.former.retain(|one| !one.is_named(namespace, name));
+                self.former.push(last);
+                let surplus = self.former.len().saturating_sub(FORMER_NAMES);
+                self.former.drain(..surplus);
+            }
+        }
         self.versions.push(version);
         let before = self.versions.iter().filter(|known| known.place.commit < commit).count();
         self.versions.drain(..before.saturating_sub(1));
@@ -298,6 +336,23 @@ mod tests {
         assert_eq!(at(30, 9), Some(4));
         assert_eq!(at(31, 1), Some(4));
         assert_eq!(at(15, 1), None);
+    }
+
+    #[test]
+    fn the_last_version_under_each_name_is_remembered() {
+        let mut history = TableHistory::default();
+        for (epoch, name) in [(1, "t"), (2, "t"), (3, "u"), (4, "u"), (5, "v"), (6, "u")] {
+            let mut version = version(epoch, 10 * epoch, 0);
+            name.clone_into(&mut version.descriptor.name);
+            history.push(version);
+        }
+        let under = |name| history.under("public", name).map(|version| version.epoch);
+        assert_eq!(
+            (under("t"), under("u"), under("v"), under("w")),
+            (Some(2), Some(6), Some(5), None)
+        );
+        let bytes = history.encode().unwrap().value.unwrap();
+        assert_eq!(TableHistory::decode(&bytes).unwrap(), history);
     }
 
     #[test]

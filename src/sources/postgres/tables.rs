@@ -5,6 +5,7 @@
 //! version that was announced before is compiled from the same facts again.
 
 mod announcing;
+mod control;
 mod ddl;
 mod departure;
 mod filters;
@@ -551,17 +552,22 @@ impl Tables {
         by_number.or_else(|| {
             self.histories
                 .values()
-                .filter_map(TableHistory::newest)
-                .filter(|version| {
-                    version.descriptor.namespace == descriptor.namespace
-                        && version.descriptor.name == descriptor.name
-                })
+                .filter_map(|history| history.under(&descriptor.namespace, &descriptor.name))
                 .max_by_key(|version| version.epoch)
         })
     }
 
+    /// The number of a version that follows: greater than that of each before it of the table, and
+    /// where the table comes to have a name, of each under that name.
     fn next_epoch(&self, descriptor: &RelationDescriptor) -> u64 {
-        self.last_of(descriptor).map_or(1, |last| last.epoch + 1)
+        let RelationDescriptor { oid, namespace, name, .. } = descriptor;
+        let own = self.histories.get(&oid.0).and_then(TableHistory::newest);
+        let is_named = own.is_some_and(|own| {
+            (&own.descriptor.namespace, &own.descriptor.name) == (namespace, name)
+        });
+        let others = self.histories.values().filter(|_| !is_named);
+        let last = others.filter_map(|history| history.under(namespace, name)).chain(own);
+        last.map(|version| version.epoch + 1).max().unwrap_or(1)
     }
 
     /// Whether a table of this number or name was captured before.

@@ -222,6 +222,8 @@ impl ServerMessage {
         let code = match state {
             "28P01" | "28000" => Code::SourceAuthentication,
             "3D000" => Code::SourceDatabaseMissing,
+            // a file that the server may not read or write just now
+            "42501" if during == During::Stream && self.is_of_a_file() => Code::StreamStopped,
             "42501" => Code::ReplicationPermission,
             "25006" => Code::SourceStandby,
             "55006" => Code::SlotActive,
@@ -239,6 +241,13 @@ impl ServerMessage {
             _ => Code::SourceQuery,
         };
         (code, None)
+    }
+
+    /// Whether the operating system refused something, and no right that somebody could grant
+    /// (`aclcheck_error` and its like; `errcode_for_file_access` is told by all others).
+    fn is_of_a_file(&self) -> bool {
+        let routine = self.routine.as_deref().unwrap_or_default();
+        !routine.is_empty() && !routine.starts_with("aclcheck_error")
     }
 
     fn speaks_of(&self, words: &str) -> bool {
@@ -333,6 +342,14 @@ mod tests {
         check(Stream, "XX000", "something else", Code::StreamBroken);
         check(Stream, "22P03", "invalid internal value for enum: 7", Code::StreamBroken);
         check(Stream, "53200", "out of memory", Code::StreamStopped);
+        let spilled = "could not open file \"….spill\": Permission denied";
+        for (routine, code) in [
+            ("ReorderBufferSerializeTXN", Code::StreamStopped),
+            ("aclcheck_error", Code::ReplicationPermission),
+        ] {
+            let fault = message("42501", spilled, routine).fault(Stream, "x");
+            assert_eq!(fault.code(), code, "{routine}");
+        }
         check(Stream, "58P01", "requested WAL segment has already been removed", Code::SlotLost);
     }
 

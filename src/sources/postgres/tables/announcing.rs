@@ -151,6 +151,7 @@ impl Tables {
         let mut history = self.histories.get(&entry.descriptor.oid.0).cloned().unwrap_or_default();
         history.push(known);
         history.refused = None;
+        history.told = stage.control_form();
         let TableId { namespace, name } = &entry.version.table;
         self.remember_filter(entry, &mut history);
         history.sight = self.sights.get(&entry.descriptor.oid.0).and_then(Sight::stored);

@@ -380,7 +380,7 @@ impl Tables {
             self.note_latest(facts);
         }
         let old = self.compile(&before.descriptor, before.facts.as_ref(), before.epoch, wire_types);
-        let epoch = before.epoch + 1;
+        let epoch = self.next_epoch(&descriptor);
         let resolved = build(
             &descriptor,
             facts.as_ref(),

@@ -71,7 +71,7 @@ impl Tables {
         self.fetch_types(descriptor).await?;
         let now = self.fetch_facts(descriptor.oid.0).await?;
         let facts = best_facts(descriptor, now, before.facts.as_ref());
-        let epoch = before.epoch + 1;
+        let epoch = self.next_epoch(descriptor);
         let rules = &self.settings.key_rules;
         let resolved = build(descriptor, facts.as_ref(), &self.types, wire_types, epoch, rules);
         let entry = (place, Provenance::Stream, State::New);
