@@ -150,6 +150,8 @@ pub(super) struct Reader {
     is_open: bool,
     /// How the table's key is ordered.
     order: KeyOrder,
+    /// See [`key_order::SIGNATURE`].
+    signature: String,
     rows: RowBuffer,
 }
 
@@ -161,6 +163,7 @@ impl Reader {
             connection: None,
             is_open: false,
             order: KeyOrder::None,
+            signature: String::new(),
             rows: RowBuffer::default(),
         }
     }
@@ -210,6 +213,7 @@ impl Reader {
         let fence = fence(sight.parse_as(1)?, sight.parse_as(2)?);
         let (oid, stamp) = (table.parse_as(0)?, table.text(1)?.to_owned());
         self.order = KeyOrder::read(table.optional(2)?)?;
+        table.optional(3)?.unwrap_or_default().clone_into(&mut self.signature);
         Ok(Sight { window: Window { seen, fence }, oid, stamp })
     }
 
@@ -320,7 +324,10 @@ impl Reader {
         match key(facts).filter(|columns| self.order.is_of(columns)) {
             Some(columns) => {
                 let known = cursor.and_then(|cursor| match &cursor.at {
-                    At::Key { columns: own, after, last } if own == columns => {
+                    // in another order what follows is not what was not read yet
+                    At::Key { columns: own, order, after, last }
+                        if own == columns && (order.is_empty() || *order == self.signature) =>
+                    {
                         Some((after.clone(), last.clone()))
                     }
                     At::Key { .. } | At::Blocks { .. } => None,
@@ -368,7 +375,12 @@ impl Reader {
         let within = Some(order.condition(columns, after.as_deref(), &upto));
         let then = (scanned >= rows && upto != last).then(|| Cursor {
             oid: facts.oid,
-            at: At::Key { columns: columns.to_vec(), after: Some(upto), last },
+            at: At::Key {
+                columns: columns.to_vec(),
+                order: self.signature.clone(),
+                after: Some(upto),
+                last,
+            },
         });
         Ok(Some(Range { from, within, scanned: Some(scanned), then }))
     }
@@ -483,8 +495,9 @@ fn look_statement(work: &TableWork) -> String {
          (SELECT string_agg(concat_ws(',', i.indexrelid, i.indkey, i.indisprimary, i.indisreplident), \
              ';' ORDER BY i.indexrelid) \
           FROM pg_index i WHERE i.indrelid = c.oid AND (i.indisprimary OR i.indisreplident))), \
-         {} FROM pg_class c WHERE c.oid = {}::regclass",
+         {}, {} FROM pg_class c WHERE c.oid = {}::regclass",
         key_order::QUERY,
+        key_order::SIGNATURE,
         literal(&table)
     )
 }

@@ -237,6 +237,9 @@ pub(super) enum At {
     Key {
         /// Its columns.
         columns: Vec<String>,
+        /// By what it is ordered; empty: that was not remembered.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        order: String,
         /// The last that was read; `None`: none was.
         after: Option<Vec<String>>,
         /// The last that is to be read.
@@ -556,7 +559,12 @@ mod tests {
         assert_eq!(Work::find(&[]).unwrap(), work);
         assert_eq!(work.state().unwrap().value, None, "nothing is to be read");
         let mut refilter = TableWork::new("public", "t", Aim::Refilter(None));
-        let at = At::Key { columns: vec!["id".into()], after: None, last: vec!["9".into()] };
+        let at = At::Key {
+            columns: vec!["id".into()],
+            order: String::new(),
+            after: None,
+            last: vec!["9".into()],
+        };
         refilter.cursor = Some(Cursor { oid: 7, at });
         work.add(vec![read("u"), refilter], "1").unwrap();
         let state = work.state().unwrap();
@@ -695,7 +703,12 @@ mod tests {
     #[test]
     fn a_rewritten_table_is_read_from_its_beginning() {
         let mut work = Work::default();
-        let at = At::Key { columns: vec!["id".into()], after: None, last: vec!["9".into()] };
+        let at = At::Key {
+            columns: vec!["id".into()],
+            order: String::new(),
+            after: None,
+            last: vec!["9".into()],
+        };
         let begun = TableWork {
             condition: Some("v > 1".to_owned()),
             rows: 5,

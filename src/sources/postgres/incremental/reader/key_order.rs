@@ -43,6 +43,19 @@ pub(super) const QUERY: &str = "\
       JOIN pg_opclass o ON o.oid = k.class \
       WHERE k.place <= i.indnkeyatts)";
 
+/// By what the key of the table whose row of `pg_class` is `c` is ordered, as text that is another one
+/// if rows may stand in another order: types, operator classes, collations. NULL: it has no key.
+pub(super) const SIGNATURE: &str = "\
+    (SELECT string_agg(concat_ws(',', a.atttypid, a.atttypmod, a.attcollation, k.class, k.coll), \
+         ';' ORDER BY k.place) \
+      FROM (SELECT i.* FROM pg_index i \
+          WHERE i.indrelid = c.oid AND (i.indisprimary OR i.indisreplident) \
+          ORDER BY i.indisprimary DESC LIMIT 1) i \
+      CROSS JOIN LATERAL unnest(i.indkey::int2[], i.indclass::oid[], i.indcollation::oid[]) \
+          WITH ORDINALITY k(attnum, class, coll, place) \
+      JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum \
+      WHERE k.place <= i.indnkeyatts)";
+
 /// How a table's key is ordered.
 #[derive(Debug, Default)]
 pub(super) enum KeyOrder {
