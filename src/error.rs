@@ -311,6 +311,9 @@ codes! {
     OffsetElsewhere "OFFSET-ELSEWHERE" Halt
         "The connector has published under another `topic.prefix`, and has no offset under this one: it would begin anew beside what it has published."
         "Restore topic.prefix. To begin anew: stop it with the old prefix, DELETE /connectors/{name}/offsets, then change it; or create a connector with another name.";
+    OffsetMoved "OFFSET-MOVED" Halt
+        "Partitions were added to the topic of offsets: connectors are told apart by partitions, and would begin anew."
+        "Internal topics keep the partitions that they were made with. In the worker's file set offset.storage.topic to a topic with the earlier number of partitions into which the records were copied with their keys; or to a new topic, and every connector begins anew.";
     TopicMissing "TOPIC-MISSING" Halt
         "A topic does not exist, and may not be created."
         "Create it, or set topic.creation.default.partitions and .replication.factor.";

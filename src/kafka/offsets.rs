@@ -40,6 +40,8 @@ const TICK: Duration = Duration::from_millis(100);
 pub(super) struct StoragePlace {
     pub(super) offsets_topic: String,
     pub(super) offsets_partition: i32,
+    /// How many that topic has.
+    offsets_partitions: i32,
     pub(super) offset_key: String,
     pub(super) states_topic: String,
     pub(super) states_partition: i32,
@@ -64,6 +66,7 @@ impl StoragePlace {
         Self {
             offsets_topic: settings.offsets_topic.name.clone(),
             offsets_partition: murmur2::partition(connector, offsets),
+            offsets_partitions: offsets,
             state_prefix: offset_key.trim_end_matches(']').to_owned() + ",",
             connector_prefix: connector_prefix(&settings.connector),
             offset_key,
@@ -255,8 +258,30 @@ fn load_through(readers: &Readers<'_>, place: &StoragePlace) -> Result<Stored, F
         (offset, states.join())
     });
     let states = states.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    let (states, elsewhere) = states?;
-    Ok(Stored { offset: offset?, states, elsewhere })
+    let ((states, elsewhere), offset) = (states?, offset?);
+    if offset.is_none() {
+        refuse_moved(readers, place)?;
+    }
+    Ok(Stored { offset, states, elsewhere })
+}
+
+/// Which partition is a connector's depends on how many there are: with more of them its offset would
+/// not be found, and the connector begin anew.
+fn refuse_moved(readers: &Readers<'_>, place: &StoragePlace) -> Result<(), Fault> {
+    let Clients { all, offsets, .. } = &readers.clients;
+    let topic = place.offsets_topic.as_str();
+    for number in (0..place.offsets_partitions).filter(|one| *one != place.offsets_partition) {
+        let ends = find_ends(all, readers.settings, topic, number)?;
+        let partition = Partition::open(readers.settings, offsets, (topic, number), ends)?;
+        if partition.last_of(place.offset_key.as_bytes())?.is_some() {
+            return Err(Code::OffsetMoved.fault(format!(
+                "the offset of {} is in partition {number} of '{topic}', and with {} partitions it \
+                 belongs into partition {}",
+                place.offset_key, place.offsets_partitions, place.offsets_partition
+            )));
+        }
+    }
+    Ok(())
 }
 
 struct Readers<'a> {

@@ -6,7 +6,7 @@ Every case has a cluster of its own, for most of them change what holds for all 
 import time
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
-from confluent_kafka.admin import (AclBinding, AclBindingFilter, AclOperation, AclPermissionType, AdminClient,
+from confluent_kafka.admin import (NewPartitions, AclBinding, AclBindingFilter, AclOperation, AclPermissionType, AdminClient,
                                    ResourcePatternType, ResourceType)
 
 from harness.checks import check, equal, wait_for
@@ -202,5 +202,28 @@ def hanging(t: Trial) -> None:
     t.exactly_once(records)
 
 
-CASES = {"rights": rights, "forgotten-id": forgotten_id, "small-buffer": small_buffer, "lost-brokers": lost_brokers,
+def more_partitions(t: Trial) -> None:
+    """Partitions are added to the topic of offsets: the connector does not begin anew in silence."""
+    t.own_kafka()
+    worker = t.worker(**{"offset.storage.partitions": "1"})
+    connector = t.connect(worker)
+    t.settle()
+    worker.stop()
+    admin = AdminClient({"bootstrap.servers": t.kafka.address})
+    for count in (2, 3, 5, 7, 11):
+        # Until it is one in which the connector's partition is another.
+        for done in admin.create_partitions([NewPartitions(f"{t.name}-offsets", count)]).values():
+            done.result()
+        worker.start()
+        worker.connector(t.name)
+        wait_for(lambda: connector.trace() or connector.states() == ["RUNNING", "RUNNING"] and t.slot()["active"], 60, "the connector's state")
+        if connector.trace():
+            break
+        worker.stop()
+    trace = connector.wait_failed("TG-E-OFFSET-MOVED")
+    check(f"partition 0 of '{t.name}-offsets'" in trace and "offset.storage.topic" in trace, trace)
+    equal([r.op for r in t.topic("t").read()].count("r"), 2, "rows that were read")
+
+
+CASES = {"more-partitions": more_partitions, "rights": rights, "forgotten-id": forgotten_id, "small-buffer": small_buffer, "lost-brokers": lost_brokers,
          "hanging": hanging, "long-outage": long_outage}
