@@ -3,7 +3,7 @@
 //! ```text
 //! no offset ─► publication ─► slot ─► snapshot ─► stream
 //! creating ─► drop the half-made slot ─┘
-//! snapshot ─► keep our slot, read again ─┘
+//! snapshot ─► keep our slot, read what is left ─┘
 //! streaming ─► compare slot and offset ─► stream
 //!                       └ lost, and snapshot.mode=when_needed ─► as with no offset
 //! ```
@@ -20,14 +20,14 @@ use tokio::time::Instant;
 
 use super::Settings;
 use super::capture::{Selection, select};
-use super::catalogue::list_relations;
+use super::catalogue::{RelationEntry, list_relations};
 use super::connection::{Connection, Purpose, ReplicationReader, StreamOptions, identifier};
 use super::ddl;
 use super::decode::Decoder;
 use super::frames::frame_in;
 use super::heartbeat::Heart;
 use super::incremental::{Incremental, TableWork, Tools, Work};
-use super::initial_snapshot::{self, SnapshotTask};
+use super::initial_snapshot::{self, Interrupted, SnapshotTask};
 use super::messages::{MessageFilter, Messages};
 use super::offset::{Offset, Phase};
 use super::preflight;
@@ -139,6 +139,10 @@ struct Course<'a, S> {
     generated: bool,
     /// The tables that it lists.
     members: Vec<Member>,
+    /// What told the publication from others before this course looked after it: fingerprint, stamp.
+    found: Option<(u64, u64)>,
+    /// The tables that are captured.
+    captured: Vec<RelationEntry>,
     /// The end of what was published before this course began, if it goes on behind that.
     resumed_at: Option<Lsn>,
     /// Where it was then.
@@ -205,6 +209,8 @@ impl<'a, S: Services> Course<'a, S> {
             published: Vec::new(),
             generated: false,
             members: Vec::new(),
+            found: None,
+            captured: Vec::new(),
             resumed_at: None,
             resumed: None,
             is_first,
@@ -234,7 +240,7 @@ impl<'a, S: Services> Course<'a, S> {
                 return self.idle().await;
             }
             _ => {
-                let Some(offset) = self.start_anew(&mut connection, standing, phase).await? else {
+                let Some(offset) = self.start_anew(&mut connection, standing, stored).await? else {
                     return self.idle().await;
                 };
                 offset
@@ -325,15 +331,9 @@ impl<'a, S: Services> Course<'a, S> {
         &mut self,
         connection: &mut Connection,
         standing: Standing,
-        phase: Option<Phase>,
+        stored: Option<Offset>,
     ) -> Result<Option<Offset>, Fault> {
-        // rows of an interrupted snapshot are visible: only the slot that it began with has the
-        // deletes since, so the snapshot is repeated and the stream begins where the first one did
-        let began_at = match phase {
-            Some(Phase::Snapshot { consistent_point, has_slot: true }) => Some(consistent_point),
-            _ => None,
-        };
-        let ours = matches!(phase, Some(Phase::Creating));
+        let ours = stored.as_ref().is_some_and(|stored| stored.phase == Phase::Creating);
         let premade = match standing.slot {
             Some(_) if ours => {
                 tracing::warn!(
@@ -350,7 +350,13 @@ impl<'a, S: Services> Course<'a, S> {
         self.tables.refuse_changed_filters(None).await?;
         let generated = self.publish(premade.is_some()).await?;
         Box::pin(self.tables.look_at_filters(generated, self.stage)).await?;
-        self.tables.note_pushdown(self.stage, &self.members, None)?;
+        let interrupted = self.interrupted(stored.as_ref().filter(|_| premade.is_some()));
+        // rows are left alone that were published by the filter that the publication had then
+        let place = match interrupted.as_ref().filter(|one| one.is_intact) {
+            Some(one) => Some((one.begin, pushdown::position(connection).await?)),
+            None => None,
+        };
+        self.tables.note_pushdown(self.stage, &self.members, place)?;
         let task = SnapshotTask {
             settings: &self.settings,
             stage: self.stage,
@@ -358,7 +364,7 @@ impl<'a, S: Services> Course<'a, S> {
             work: &mut self.work,
             template: &self.template,
             generated,
-            began_at: began_at.filter(|_| premade.is_some()),
+            interrupted,
             stop: self.stop.clone(),
             metrics: &self.metrics,
         };
@@ -367,6 +373,22 @@ impl<'a, S: Services> Course<'a, S> {
         };
         self.tables.reset();
         Ok(Some(Offset { phase, ..self.template.clone() }))
+    }
+
+    /// What is known of a first snapshot that was interrupted: rows of it are visible, and only the
+    /// slot that it began with has the deletes since. So the stream begins where that one did.
+    fn interrupted(&mut self, stored: Option<&Offset>) -> Option<Interrupted> {
+        let stored = stored?;
+        let Phase::Snapshot { consistent_point: begin, has_slot: true } = stored.phase else {
+            return None;
+        };
+        let then = (stored.publication_fingerprint, stored.publication_stamp);
+        Some(Interrupted {
+            begin,
+            is_intact: stored.publication_stamp != 0 && self.found == Some(then),
+            captured: std::mem::take(&mut self.captured),
+            reads_all: self.is_first && self.settings.snapshot_mode == SnapshotMode::Always,
+        })
     }
 
     /// Sees to the publication; says whether it publishes stored generated columns.
@@ -381,6 +403,7 @@ impl<'a, S: Services> Course<'a, S> {
         };
         self.refuse_gaps(&mut control, &selection, slot_exists).await?;
         let found = publication::read_publication(&mut control, &settings.publication_name).await?;
+        self.found = found.as_ref().map(|facts| (facts.fingerprint(), facts.stamp()));
         combine(&pushdown::want(&mut control, settings, &mut selection, found.as_ref()).await?)?;
         let are_read = self.queue_joining(&selection, found.as_ref(), control.version()).await?;
         let ensured = publication::ensure(&mut control, settings, &selection, slot_exists).await;
@@ -389,7 +412,9 @@ impl<'a, S: Services> Course<'a, S> {
             Err(faults) => return combine(&faults).map(|()| false),
         };
         control.close().await;
-        if slot_exists && !are_read && !ensured.added.is_empty() {
+        // what was not streamed yet is read with the others
+        let is_joining = self.resumed.is_some() || !settings.snapshot_mode.reads_rows();
+        if slot_exists && is_joining && !are_read && !ensured.added.is_empty() {
             tracing::warn!(
                 publication = settings.publication_name,
                 tables = ensured.added.join(", "),
@@ -398,6 +423,7 @@ impl<'a, S: Services> Course<'a, S> {
             );
         }
         self.note_captured(&selection)?;
+        self.captured.clone_from(&selection.captured);
         self.tell_needless(&selection, &ensured.facts);
         self.template.publication_fingerprint = ensured.facts.fingerprint();
         self.template.publication_stamp = ensured.facts.stamp();

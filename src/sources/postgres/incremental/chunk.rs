@@ -31,9 +31,14 @@ impl Incremental {
         work.estimate = work.estimate.or(facts.estimated_rows);
         let mut published = work.rows;
         let is_refilter = work.aim.is_refilter();
+        let is_first_look = work.chunks == 1 && work.aim == Aim::Initial;
         let clears = work.chunks == 1 && matches!(work.aim, Aim::Rewritten { clears: true, .. });
         if is_refilter {
             publishing.check_retelling(index).await?;
+        }
+        if is_first_look {
+            // its baseline is out even if it has no rows
+            publishing.tables.open(index, publishing.stage).await?;
         }
         let position = publishing.begin_chunk();
         if clears {

@@ -47,6 +47,7 @@
 //! left half done.
 
 mod chunk;
+mod first;
 mod orders;
 mod placement;
 mod reader;
@@ -61,6 +62,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
+pub(super) use self::first::{FIRST, FirstSnapshot};
 pub(super) use self::orders::OLDEST;
 pub use self::orders::plan;
 use self::placement::{Doubt, Placement, Step};
@@ -561,7 +563,7 @@ impl Incremental {
             None => Ok(None),
         };
         let choice = match &table.aim {
-            Aim::Read | Aim::Rewritten { .. } => {
+            Aim::Read | Aim::Initial | Aim::Rewritten { .. } => {
                 let all = [sql(filter.as_ref()).await?, sql(table.condition.as_ref()).await?];
                 Choice::Rows(all.into_iter().flatten().collect())
             }
@@ -716,7 +718,8 @@ impl Incremental {
         let is_needed = table.aim.is_needed();
         // a privilege that is granted is seen by the next attempt, and without the rows the topic is
         // wrong; a restart would not read them either if the table was given up
-        let may_be_granted = fault.code() == Code::ReplicationPermission && !is_needed;
+        let may_be_granted = fault.code() == Code::ReplicationPermission
+            && matches!(table.aim, Aim::Read | Aim::Initial);
         if fault.fate() == Fate::Retry || may_be_granted {
             tracing::warn!(error = %fault, wait_ms = self.backoff.as_millis(), "a chunk cannot be read");
             self.rest_for(self.backoff);
@@ -734,10 +737,13 @@ impl Incremental {
         if is_needed && !is_gone {
             return Err(fault);
         }
-        if is_needed && !self.is_captured(&table) {
+        let is_captured = self.is_captured(&table);
+        // of a first snapshot it is read anew when it is captured again, like any other
+        let is_left = table.aim == Aim::Initial && !table.retells;
+        if is_needed && !is_captured && !is_left {
             return self.put_off(publishing).await;
         }
-        if is_needed && self.may_come(publishing.position()).await {
+        if is_needed && is_captured && self.may_come(publishing.position()).await {
             self.rest_for(UNTIL_FREE);
             return Ok(());
         }

@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::first::FirstSnapshot;
 use crate::error::{Code, Fault};
 use crate::observe::{ChunkProgress, SourceMetrics, TableProgress};
 use crate::sources::postgres::row_filter::Applied;
@@ -30,6 +31,9 @@ pub(in crate::sources::postgres) struct Work {
     /// Its tables that are read or given up, for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) ended: Vec<EndedTable>,
+    /// The first snapshot, as long as it is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) first: Option<FirstSnapshot>,
 }
 
 /// The most ended tables that are remembered, and the most bytes of why one failed.
@@ -131,23 +135,28 @@ pub(in crate::sources::postgres) struct TableWork {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) retells: bool,
     /// How many chunks were published.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) chunks: u64,
     /// How many rows were published.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) rows: u64,
     /// How many rows were looked at.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) scanned: u64,
     /// How many there are about.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) estimate: Option<u64>,
     /// How far the reading is; `None`: not begun.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) cursor: Option<Cursor>,
     /// All its rows are published, the last ones at this position; that is still to be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) through: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "so serde calls it")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What is looked for in a table.
@@ -156,6 +165,8 @@ pub(in crate::sources::postgres) struct TableWork {
 pub(in crate::sources::postgres) enum Aim {
     /// Its rows.
     Read,
+    /// Its rows, for the first snapshot was interrupted before all of them were published.
+    Initial,
     /// Rows that are on another side of the row filter than they were under this one; `None`: all
     /// rows were published.
     Refilter(Option<FormerFilter>),
@@ -301,7 +312,10 @@ impl Work {
     }
 
     /// What is told of it before it goes on; `None`: there was none.
-    fn progress(&self) -> Option<ChunkProgress> {
+    pub(super) fn progress(&self) -> Option<ChunkProgress> {
+        if self.first.is_some() {
+            return self.first_progress();
+        }
         if self.tables.is_empty() && self.ended.is_empty() {
             return None;
         }
@@ -324,20 +338,16 @@ impl Work {
         }
     }
 
-    /// All tables were read anew: that is the last snapshot now, unless some are still waiting.
-    pub(in crate::sources::postgres) fn follow_first(&mut self, shown: &ChunkProgress) {
-        if self.tables.is_empty() {
-            *self = Self { id: shown.id.clone(), ..Self::default() };
-            self.take_ends(shown);
-        }
-    }
-
     /// Takes over how tables ended, as it is shown.
     pub(super) fn take_ends(&mut self, shown: &ChunkProgress) {
         if shown.id == self.id {
             self.ended = shown.tables.iter().filter_map(EndedTable::of).collect();
-            self.ended.drain(..self.ended.len().saturating_sub(MOST_ENDED));
+            self.shorten_ended();
         }
+    }
+
+    fn shorten_ended(&mut self) {
+        self.ended.drain(..self.ended.len().saturating_sub(MOST_ENDED));
     }
 
     /// The state to be stored.
@@ -345,7 +355,7 @@ impl Work {
     /// # Errors
     /// Only if the program is wrong.
     pub(in crate::sources::postgres) fn state(&self) -> Result<TableState, Fault> {
-        let is_known = !self.tables.is_empty() || !self.ended.is_empty();
+        let is_known = !self.tables.is_empty() || !self.ended.is_empty() || self.first.is_some();
         let value = is_known
             .then(|| serde_json::to_vec(&Stored { format: FORMAT, work: self.clone() }))
             .transpose()
@@ -385,7 +395,9 @@ impl Work {
         for table in tables {
             match self.tables.iter_mut().find(|old| old.is_of(&table)) {
                 None => self.tables.push(table),
-                Some(old) if matches!(old.aim, Aim::Rewritten { .. }) => old.retells = true,
+                Some(old) if matches!(old.aim, Aim::Initial | Aim::Rewritten { .. }) => {
+                    old.retells = true;
+                }
                 Some(old) => *old = TableWork { aim: Aim::Retell, ..table },
             }
         }
@@ -402,7 +414,7 @@ impl Work {
         self.tables = kept;
         let given_up: Vec<TableWork> = given_up;
         self.ended.extend(given_up.iter().map(EndedTable::stopped));
-        self.ended.drain(..self.ended.len().saturating_sub(MOST_ENDED));
+        self.shorten_ended();
     }
 
     /// A table is to be read from its beginning, whatever was read of it, or is waiting to be; an
@@ -447,7 +459,8 @@ impl Work {
         true
     }
 
-    /// Takes tables out; `None`: all. What a changed row filter or a rewrite needs stays.
+    /// Takes tables out; `None`: all. What the first snapshot, a changed row filter or a rewrite needs
+    /// stays.
     ///
     /// # Errors
     /// `SNAPSHOT-CONFLICT`: nothing would be taken out.
@@ -460,8 +473,8 @@ impl Work {
             return Ok(());
         }
         Err(Code::SnapshotConflict.fault(if kept {
-            "the rows of a changed row filter or of a rewritten table are being read; without that \
-             topics would be wrong for good"
+            "the rows of a first snapshot that was interrupted, of a changed row filter or of a \
+             rewritten table are being read; without that topics would be wrong for good"
         } else {
             "no such table is being read by an incremental snapshot"
         }))
@@ -504,6 +517,11 @@ impl TableWork {
         Self { oid: Some(oid), ..self }
     }
 
+    /// It has about so many rows.
+    pub(in crate::sources::postgres) fn about(self, estimate: Option<u64>) -> Self {
+        Self { estimate, ..self }
+    }
+
     /// Rows are looked for that a changed row filter moved, now or later.
     pub(in crate::sources::postgres) const fn is_of_changed_filter(&self) -> bool {
         self.aim.is_refilter() || self.retells
@@ -540,7 +558,7 @@ impl TableWork {
         format!("{}.{}", self.namespace, self.name)
     }
 
-    fn is_of(&self, other: &Self) -> bool {
+    pub(super) fn is_of(&self, other: &Self) -> bool {
         (&self.namespace, &self.name) == (&other.namespace, &other.name)
     }
 }
@@ -625,10 +643,10 @@ mod tests {
         let many: Vec<_> = (0..MOST_ENDED + 5).map(|_| ("x", "stopped")).collect();
         work.take_ends(&shown("3", &many));
         assert_eq!(work.ended.len(), MOST_ENDED);
-        work.follow_first(&shown("initial", &[("a", "completed")]));
+        work.end_first(Some(&shown("initial", &[("a", "completed")])), Vec::new());
         assert_eq!(work.id, "3", "a table is waiting");
         work.tables.clear();
-        work.follow_first(&shown("initial", &[("a", "completed")]));
+        work.end_first(Some(&shown("initial", &[("a", "completed")])), Vec::new());
         assert_eq!((work.id.as_str(), told(&work).len()), ("initial", 1));
     }
 

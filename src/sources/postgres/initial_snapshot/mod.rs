@@ -2,10 +2,12 @@
 //!
 //! Rows take the same way as streamed ones, through the same table versions. Knows no record
 //! format. **Invariants:** the intent is in Kafka before the slot is created, so that a slot found
-//! after a crash is known as ours; a crash in the snapshot is answered by beginning again.
+//! after a crash is known as ours; which tables are read becomes visible with their last rows, and a
+//! crash is answered by reading the others (`rest`).
 
 mod readers;
 mod reading;
+mod rest;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,12 +16,14 @@ use tokio::sync::watch;
 
 use self::readers::{Readers, Source};
 use self::reading::{Reading, Table};
+pub(super) use self::rest::Interrupted;
+use self::rest::Rest;
 use super::Settings;
 use super::capture::{self, Selection};
 use super::catalogue::{self, TableFacts};
 use super::connection::{Connection, CreatedSlot};
 use super::driver::{combine, told_to_stop};
-use super::incremental::{OLDEST, Work};
+use super::incremental::{OLDEST, TableWork, Work};
 use super::offset::{Offset, Phase};
 use super::publishing::Publishing;
 use super::settings::{SnapshotMode, SnapshotOrder};
@@ -42,8 +46,8 @@ pub(super) struct SnapshotTask<'a, S> {
     pub(super) template: &'a Offset,
     /// Stored generated columns are published.
     pub(super) generated: bool,
-    /// Where a snapshot of ours began that was interrupted: the slot has everything since.
-    pub(super) began_at: Option<Lsn>,
+    /// A snapshot of ours that was interrupted: the slot has everything since.
+    pub(super) interrupted: Option<Interrupted>,
     pub(super) stop: watch::Receiver<bool>,
     pub(super) metrics: &'a SourceMetrics,
 }
@@ -59,58 +63,56 @@ pub(super) async fn run<S: Services>(
     premade: Option<SlotFacts>,
 ) -> Result<Option<Phase>, Fault> {
     let mode = task.settings.snapshot_mode;
-    if mode.reads_rows() && !task.wait().await {
+    if let Some(slot) = &premade {
+        slot::check_kind(slot, &task.database())?;
+    }
+    if mode == SnapshotMode::NoData {
+        let begin = match &premade {
+            Some(slot) => slot.confirmed.unwrap_or(Lsn::ZERO),
+            None => match task.create_slot(connection, true).await? {
+                Some(created) => created.consistent_point,
+                None => return Ok(None),
+            },
+        };
+        if task.work.end_first(None, Vec::new()) {
+            task.stage.remember(task.work.state()?);
+        }
+        return task.stream_from(begin, None).await;
+    }
+    let rest = task.rest(connection).await?;
+    if let (Some(Interrupted { begin, .. }), Some(rest)) = (&task.interrupted, &rest)
+        && rest.again.is_empty()
+    {
+        let begin = *begin;
+        reading::show(task.metrics, &[], rest.others());
+        return task.stream_from(begin, Some(rest.beside.clone())).await;
+    }
+    if task.interrupted.is_none() && !task.wait().await {
         return Ok(None);
     }
     let has_slot = mode != SnapshotMode::InitialOnly;
-    let created = match (&premade, mode) {
-        (Some(slot), SnapshotMode::NoData) => {
-            slot::check_kind(slot, &task.database())?;
-            return task.stream_from(slot.confirmed.unwrap_or(Lsn::ZERO)).await;
-        }
-        (Some(slot), _) if task.began_at.is_some() => {
-            slot::check_kind(slot, &task.database())?;
-            tracing::warn!(
-                slot = task.settings.slot_name,
-                "an earlier snapshot was interrupted; it is repeated, and the stream follows from where that one began"
-            );
-            task.create_slot(connection, false).await?
-        }
-        (Some(slot), _) => {
-            slot::check_kind(slot, &task.database())?;
-            tracing::info!(
-                slot = task.settings.slot_name,
-                "the replication slot exists; the snapshot is taken through a temporary one"
-            );
-            task.create_slot(connection, false).await?
-        }
-        (None, _) => task.create_slot(connection, has_slot).await?,
-    };
-    let Some(created) = created else { return Ok(None) };
-    let consistent_point = created.consistent_point;
-    if mode == SnapshotMode::NoData {
-        return task.stream_from(consistent_point).await;
+    if premade.is_some() && task.interrupted.is_none() {
+        tracing::info!(
+            slot = task.settings.slot_name,
+            "the replication slot exists; the snapshot is taken through a temporary one"
+        );
     }
-    let begin = task.began_at.unwrap_or(consistent_point);
-    task.store(Phase::Snapshot { consistent_point: begin, has_slot }).await?;
-    let outcome = task.read_tables(&created, has_slot).await;
-    task.metrics.snapshot.end(matches!(outcome, Ok(true)), clock_micros());
-    if !outcome? {
+    let is_permanent = premade.is_none() && has_slot;
+    let Some(created) = task.create_slot(connection, is_permanent).await? else { return Ok(None) };
+    let begin = task.interrupted.as_ref().map_or(created.consistent_point, |one| one.begin);
+    if !task.read(&created, (begin, has_slot), rest.as_ref()).await? {
         return Ok(None);
     }
-    if let Some(shown) = task.metrics.incremental.progress() {
-        task.work.follow_first(&shown);
-        task.stage.remember(task.work.state()?);
-    }
-    if premade.is_some() || mode == SnapshotMode::InitialOnly {
+    if !is_permanent {
         // Left alone, it would keep the server's log until this connection ends.
         connection.drop_slot(&created.name).await?;
     }
-    if mode == SnapshotMode::InitialOnly {
-        task.store(Phase::SnapshotDone { consistent_point }).await?;
+    if !has_slot {
+        task.end(Vec::new())?;
+        task.store(Phase::SnapshotDone { consistent_point: created.consistent_point }).await?;
         return Ok(None);
     }
-    task.stream_from(begin).await
+    task.stream_from(begin, Some(rest.map(|rest| rest.beside).unwrap_or_default())).await
 }
 
 impl<S: Services> SnapshotTask<'_, S> {
@@ -137,10 +139,83 @@ impl<S: Services> SnapshotTask<'_, S> {
         OffsetRecord(Arc::from(Offset { phase, ..self.template.clone() }.encode()))
     }
 
-    async fn stream_from(mut self, end: Lsn) -> Result<Option<Phase>, Fault> {
+    /// The stream begins there. `beside`: what is to be read beside it, where a snapshot was taken.
+    async fn stream_from(
+        mut self,
+        end: Lsn,
+        beside: Option<Vec<TableWork>>,
+    ) -> Result<Option<Phase>, Fault> {
+        if let Some(beside) = beside {
+            self.end(beside)?;
+        }
         let phase = Phase::Streaming { end };
         self.store(phase).await?;
         Ok(Some(phase))
+    }
+
+    /// The snapshot is through, but for what is to be read beside the stream. That is kept with the
+    /// next position that is stored.
+    fn end(&mut self, beside: Vec<TableWork>) -> Result<(), Fault> {
+        if beside.is_empty() {
+            self.metrics.snapshot.end(true, clock_micros());
+        }
+        let shown = self.metrics.incremental.progress();
+        if self.work.end_first(shown.as_ref(), beside) {
+            self.stage.remember(self.work.state()?);
+        }
+        Ok(())
+    }
+
+    /// What an interrupted snapshot left to be read; `None`: everything is read.
+    async fn rest(&mut self, connection: &mut Connection) -> Result<Option<Rest>, Fault> {
+        let Some(interrupted) = &self.interrupted else { return Ok(None) };
+        let (settings, begin) = (self.settings, interrupted.begin);
+        let first = self.work.first_at(begin);
+        if let Some(why) = rest::obstacle(settings, interrupted, first) {
+            tracing::warn!(
+                slot = settings.slot_name,
+                why,
+                "an earlier snapshot was interrupted; it is repeated, and the stream follows from where that one began"
+            );
+            return Ok(None);
+        }
+        let Some(first) = first else { return Ok(None) };
+        let oids: Vec<u32> = interrupted.captured.iter().map(|table| table.oid).collect();
+        let facts = self.ordered(catalogue::fetch_tables(connection, &oids).await?);
+        let server = (connection.version(), interrupted.reads_all);
+        let rest = rest::rest(settings, server, &facts, first);
+        tracing::info!(
+            slot = settings.slot_name,
+            position = %begin,
+            read = rest.read.len(),
+            beside_the_stream = rest.beside.len(),
+            again = rest.again.len(),
+            "an earlier snapshot was interrupted; tables that it has read are not read again, and \
+             the stream follows from where it began"
+        );
+        Ok(Some(rest))
+    }
+
+    /// Reads what is to be read before the stream, which is to begin at `begin`; false: told to stop.
+    async fn read(
+        &mut self,
+        created: &CreatedSlot,
+        (begin, has_slot): (Lsn, bool),
+        rest: Option<&Rest>,
+    ) -> Result<bool, Fault> {
+        if rest.is_none() && has_slot {
+            self.work.begin_first(begin);
+        }
+        if has_slot {
+            self.stage.remember(self.work.state()?);
+        }
+        let phase = Phase::Snapshot { consistent_point: begin, has_slot };
+        self.store(phase).await?;
+        let outcome = self.read_tables(created, phase, rest).await;
+        if !matches!(outcome, Ok(true)) {
+            self.metrics.snapshot.end(false, clock_micros());
+        }
+        outcome
     }
 
     /// `permanent`: the slot that will be streamed from. Otherwise one that lives as long as the
@@ -177,18 +252,23 @@ impl<S: Services> SnapshotTask<'_, S> {
         Ok(creating.await.ok())
     }
 
-    /// Reads all captured tables; false: told to stop.
-    async fn read_tables(&mut self, created: &CreatedSlot, has_slot: bool) -> Result<bool, Fault> {
+    /// Reads the captured tables; false: told to stop.
+    async fn read_tables(
+        &mut self,
+        created: &CreatedSlot,
+        phase: Phase,
+        rest: Option<&Rest>,
+    ) -> Result<bool, Fault> {
         let settings = Arc::clone(self.settings);
         let exported = created.snapshot.as_deref();
         let mut session = SnapshotSession::begin(&settings.connection, exported).await?;
-        let facts = self.captured(&mut session).await?;
+        let mut facts = self.captured(&mut session).await?;
+        facts.retain(|table| rest.is_none_or(|rest| rest.again.contains(&table.oid)));
         let threads = self.threads();
         let blocks = blocks(&mut session, &facts, threads).await?;
         let generated = self.generated;
         let position = created.consistent_point;
-        let begin = self.began_at.unwrap_or(position);
-        let record = self.record(Phase::Snapshot { consistent_point: begin, has_slot });
+        let record = self.record(phase);
         let offset = Offset { phase: Phase::Creating, ..self.template.clone() };
         let mut publishing = Publishing::resume(self.stage, self.tables, offset, position);
         publishing.fields.begin_snapshot(position, None);
@@ -197,6 +277,8 @@ impl<S: Services> SnapshotTask<'_, S> {
         let mut reading = Reading {
             metrics,
             publishing,
+            work: self.work,
+            is_unsaved: false,
             position,
             record,
             ordinal: 0,
@@ -225,7 +307,9 @@ impl<S: Services> SnapshotTask<'_, S> {
             });
             reading.tables.push(Table::new(&facts, index, metrics));
         }
-        reading::show(metrics, &reading.tables, self.work.tables());
+        let waiting = reading.work.tables().iter().map(TableWork::progress);
+        let others = rest.map(Rest::others).unwrap_or_default();
+        reading::show(metrics, &reading.tables, waiting.chain(others).collect());
         let readers = Readers::start(&settings.connection, session, exported, threads, sources);
         reading.follow(readers).await
     }
@@ -243,7 +327,11 @@ impl<S: Services> SnapshotTask<'_, S> {
         let selection = capture::select(&relations, &self.settings.tables, via_root)
             .or_else(|faults| combine(&faults).map(|()| Selection::default()))?;
         let oids: Vec<u32> = selection.captured.iter().map(|entry| entry.oid).collect();
-        let mut facts = catalogue::fetch_tables(connection, &oids).await?;
+        Ok(self.ordered(catalogue::fetch_tables(connection, &oids).await?))
+    }
+
+    /// In the order of reading.
+    fn ordered(&self, mut facts: Vec<TableFacts>) -> Vec<TableFacts> {
         match self.settings.snapshot_order {
             SnapshotOrder::Names => {}
             SnapshotOrder::SmallestFirst => facts.sort_by_key(|table| table.estimated_rows),
@@ -251,7 +339,7 @@ impl<S: Services> SnapshotTask<'_, S> {
                 facts.sort_by_key(|table| std::cmp::Reverse(table.estimated_rows));
             }
         }
-        Ok(facts)
+        facts
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Holds the last row of each table until it is known what follows it. **Invariant:** the first row
 //! of all, of each table, the last of each table and of all are marked as that, however many
-//! connections read.
+//! connections read; that a table is read is said with its last row, or behind it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::observe::{ChunkProgress, Gauge, SourceMetrics, TableProgress};
 use crate::sources::postgres::catalogue::TableFacts;
 use crate::sources::postgres::decode::RowChange;
 use crate::sources::postgres::event_fields::SnapshotMarker;
-use crate::sources::postgres::incremental::TableWork;
+use crate::sources::postgres::incremental::{FIRST, Work};
 use crate::sources::postgres::publishing::Publishing;
 use crate::sources::postgres::status::clock_micros;
 use crate::sources::postgres::tables::Place;
@@ -44,6 +44,10 @@ pub(super) struct Table {
 
 pub(super) struct Reading<'a, S> {
     pub(super) publishing: Publishing<'a, S>,
+    /// Where it is noted which tables are read.
+    pub(super) work: &'a mut Work,
+    /// That is to be stored with the rows that are complete next.
+    pub(super) is_unsaved: bool,
     pub(super) position: Lsn,
     /// The offset that batches of the snapshot carry.
     pub(super) record: OffsetRecord,
@@ -100,6 +104,7 @@ impl<S: Services> Reading<'_, S> {
         }
         if let Some((number, batch)) = self.last.take() {
             self.emit_last(number, &batch, Follows::Nothing).await?;
+            self.is_through(number);
         }
         self.commit().await?;
         self.publishing.stage.hand_over().await?;
@@ -120,6 +125,7 @@ impl<S: Services> Reading<'_, S> {
     async fn rows(&mut self, number: usize, batch: Batch) -> Result<(), Fault> {
         if let Some((other, last)) = self.last.take() {
             self.emit_last(other, &last, Follows::OtherTable).await?;
+            self.is_through(other);
         }
         if let Some(held) = self.tables.get_mut(number).and_then(|table| table.held.take()) {
             self.emit_last(number, &held, Follows::SameTable).await?;
@@ -150,11 +156,21 @@ impl<S: Services> Reading<'_, S> {
                 one.seconds_left = None;
             }
         });
-        let Some(held) = held else { return Ok(()) };
+        let Some(held) = held else {
+            self.is_through(number);
+            return Ok(());
+        };
         if let Some((other, last)) = self.last.replace((number, held)) {
             self.emit_last(other, &last, Follows::OtherTable).await?;
+            self.is_through(other);
         }
         Ok(())
+    }
+
+    /// All rows of a table are written.
+    fn is_through(&mut self, number: usize) {
+        let Some(table) = self.tables.get(number) else { return };
+        self.is_unsaved |= self.work.note_read(table.relation.0, &table.name, table.rows);
     }
 
     async fn emit_last(
@@ -196,6 +212,9 @@ impl<S: Services> Reading<'_, S> {
     /// Rows of a snapshot are complete one by one.
     async fn commit(&mut self) -> Result<(), Fault> {
         let stage = &mut self.publishing.stage;
+        if std::mem::take(&mut self.is_unsaved) {
+            stage.accompany(self.work.state()?);
+        }
         stage.commit(self.record.clone(), self.record.clone(), None).await?;
         stage.hand_over().await
     }
@@ -247,10 +266,17 @@ impl Table {
     }
 }
 
-/// Shows the tables before they are read, and those that are to be read behind them.
-pub(super) fn show(metrics: &SourceMetrics, tables: &[Table], behind: &[TableWork]) {
-    metrics.snapshot.set_tables(tables.len());
-    metrics.incremental.begin("initial");
+/// Shows the tables before they are read, and those that are read otherwise, or are read already.
+pub(super) fn show(metrics: &SourceMetrics, tables: &[Table], others: Vec<TableProgress>) {
+    if tables.is_empty() {
+        metrics.snapshot.begin(clock_micros());
+    }
+    for other in others.iter().filter(|other| !other.is_open()) {
+        metrics.snapshot.begin_table(&other.table).set(other.rows.cast_signed());
+    }
+    let left = others.iter().filter(|other| other.is_open()).count();
+    metrics.snapshot.set_counts(tables.len() + others.len(), tables.len() + left);
+    metrics.incremental.begin(FIRST);
     metrics.incremental.update(|progress: &mut ChunkProgress| {
         progress.tables = tables
             .iter()
@@ -260,7 +286,7 @@ pub(super) fn show(metrics: &SourceMetrics, tables: &[Table], behind: &[TableWor
                 estimate: table.estimate,
                 ..TableProgress::default()
             })
-            .chain(behind.iter().map(TableWork::progress))
+            .chain(others)
             .collect();
     });
 }

@@ -1,0 +1,136 @@
+//! What an interrupted snapshot left to be read, and how.
+//!
+//! ```text
+//! all rows published             left alone: the slot has what changed since
+//! others                         beside the stream, in chunks that are placed exactly
+//! … that chunks do not read      again, through a temporary slot, before the stream
+//! … if it cannot be gone on with all tables again
+//! ```
+//!
+//! Wherever rows are read, the stream begins where the first attempt did: so every key ends in its
+//! newest state, and what was deleted since is told. **Invariant:** a captured table of which not all
+//! rows are known to be published under its name is read.
+
+use std::collections::HashSet;
+
+use crate::observe::TableProgress;
+use crate::sources::postgres::Settings;
+use crate::sources::postgres::catalogue::{RelationEntry, TableFacts};
+use crate::sources::postgres::incremental::{Aim, FirstSnapshot, OLDEST, TableWork};
+use crate::sources::postgres::session::ServerVersion;
+use crate::sources::postgres::settings::SnapshotMode;
+use crate::sources::postgres::wire::Lsn;
+
+/// Beyond so many tables, reading them before the stream costs less than a chunk for each.
+const MOST_BESIDE: usize = 1_000;
+/// So many tables are named in the log.
+const SHOWN: usize = 10;
+
+/// A first snapshot that was interrupted, while its slot kept what changed since.
+#[derive(Debug)]
+pub(in crate::sources::postgres) struct Interrupted {
+    /// Where it began, and where the stream begins.
+    pub(in crate::sources::postgres) begin: Lsn,
+    /// The publication has let everything through since.
+    pub(in crate::sources::postgres) is_intact: bool,
+    /// The tables that are captured now, as the publication was seen to have them.
+    pub(in crate::sources::postgres) captured: Vec<RelationEntry>,
+    /// Tables are read again that were read.
+    pub(in crate::sources::postgres) reads_all: bool,
+}
+
+/// See the module.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Rest {
+    /// The numbers of the tables that are read before the stream.
+    pub(super) again: HashSet<u32>,
+    /// The tables that are read beside it.
+    pub(super) beside: Vec<TableWork>,
+    /// What is told of those that are read.
+    pub(super) read: Vec<TableProgress>,
+}
+
+impl Rest {
+    /// What is told of the tables that are not read before the stream.
+    pub(super) fn others(&self) -> Vec<TableProgress> {
+        self.read.iter().cloned().chain(self.beside.iter().map(TableWork::progress)).collect()
+    }
+}
+
+/// Why all tables are read again; `None`: it can be gone on.
+pub(super) fn obstacle(
+    settings: &Settings,
+    interrupted: &Interrupted,
+    first: Option<&FirstSnapshot>,
+) -> Option<&'static str> {
+    if settings.snapshot_mode == SnapshotMode::InitialOnly {
+        return Some("no stream follows that would tell what changed since");
+    }
+    if !interrupted.is_intact {
+        return Some("the publication was altered meanwhile; what it left out is not known");
+    }
+    match first {
+        Some(_) => None,
+        None => Some("it is not known how far it came with what the slot has"),
+    }
+}
+
+/// Decides of each table.
+pub(super) fn rest(
+    settings: &Settings,
+    (version, reads_all): (ServerVersion, bool),
+    facts: &[TableFacts],
+    first: &FirstSnapshot,
+) -> Rest {
+    let mut rest = Rest::default();
+    // the numbers and names of those that are not left alone
+    let mut left = Vec::new();
+    let mut by_query = Vec::new();
+    for table in facts {
+        let name = table.qualified_name();
+        if !settings.snapshot_reads(&name) {
+            continue;
+        }
+        let has_query = settings.snapshot_query(&name).is_some();
+        let is_read = first.has(table.oid, &name);
+        if is_read && (has_query || !reads_all) {
+            continue;
+        }
+        if has_query {
+            rest.again.insert(table.oid);
+            by_query.push(name.clone());
+            left.push((table.oid, name));
+            continue;
+        }
+        let aim = if is_read { Aim::Read } else { Aim::Initial };
+        left.push((table.oid, name));
+        let work = TableWork::new(&table.namespace, &table.name, aim);
+        rest.beside.push(work.about(table.estimated_rows));
+    }
+    if !by_query.is_empty() {
+        by_query.truncate(SHOWN);
+        tracing::info!(
+            tables = by_query.join(", "),
+            "what snapshot.select.statement.overrides says is not read beside the stream; these \
+             tables are read again from their first row"
+        );
+    }
+    let is_too_old = version.major() < OLDEST;
+    let count = rest.beside.len();
+    if (is_too_old && count > 0) || count > MOST_BESIDE {
+        tracing::info!(
+            tables = count,
+            "{}; those that were not read through are read again from their first row",
+            if is_too_old {
+                "the server's version does not allow reading beside the stream"
+            } else {
+                "many tables are left to be read"
+            }
+        );
+        rest.again.extend(left.iter().map(|(oid, _)| *oid));
+        rest.beside.clear();
+    }
+    let is_left = |one: &TableProgress| left.iter().any(|(_, name)| *name == one.table);
+    rest.read = first.progress().filter(|one| !is_left(one)).collect();
+    rest
+}
