@@ -1,48 +1,139 @@
-"""The worker is killed in the middle of the first snapshot, and started again while rows change."""
+"""The worker is killed in the middle of the first snapshot, and started again while rows change. Tables that were read are left
+alone, the others are read beside the stream, and every key ends as it is in the tables."""
+
+import collections
+import itertools
+import json
+from typing import Any, Callable
 
 from harness.checks import check, equal, wait_for
-from harness.topics import replay
+from harness.topics import Record, replay
 from harness.trial import Trial
 from harness.worker import Connector, Worker
 
-# The others are about what the worker holds against the slot.
-SERVER_MATTERS = {"killed"}
+# The others are about what is decided before anything is read.
+SERVER_MATTERS = {"killed", "again-and-again", "of-all-kinds", "queried"}
+OVERRIDES = "snapshot.select.statement.overrides"
+ALL_KINDS = "public\\.(a|b|c|keyless|parted.*|void)"
 
 
-def kill_in_snapshot(t: Trial, slots: int = 1) -> tuple[Worker, Connector]:
-    """A part of the snapshot is visible when the worker is killed. So many slots are complete when it begins."""
+def interrupt(t: Trial, how: Callable[[Worker, Connector], None], slots: int = 1, **more: Any) -> tuple[Worker, Connector]:
+    """Of the tables in the order of their names, the first is read, a part of the second is visible, and nothing of the third
+    when the snapshot is interrupted. So many slots are complete when it begins."""
     worker = t.worker()
-    connector = worker.create(t.name, t.config(), running=False)
+    connector = worker.create(t.name, t.config(incremental_snapshot_chunk_size="500", **more), running=False)
     complete = "select count(*) from pg_replication_slots where database = %s and confirmed_flush_lsn is not null"
     wait_for(lambda: t.server.value(complete, t.name) == slots, 60, "the slot", connector.failed)
     with t.source.session() as session:
         # The snapshot gets as far as here.
         session.execute("begin; lock table c in access exclusive mode")
         wait_for(lambda: len(t.topic("b").read()) >= 10000, 60, "rows of the second table", connector.failed)
-        worker.kill()
+        how(worker, connector)
     check(not t.topic("c").read(), "the snapshot is not through")
     t.sql("insert into b select g, 'new' from generate_series(40001, 40100) g",
           "update b set v = 'changed' where id % 200 = 0", "delete from b where id % 200 = 1",
-          "update c set v = 'changed' where id % 200 = 0")
+          "update c set v = 'changed' where id % 200 = 0", "delete from a where id % 200 = 1")
     return worker, connector
 
 
-def goes_on(t: Trial, worker: Worker, connector: Connector) -> None:
+def kill_in_snapshot(t: Trial, slots: int = 1, **more: Any) -> tuple[Worker, Connector]:
+    return interrupt(t, lambda worker, _: worker.kill(), slots, **more)
+
+
+def stop_in_snapshot(t: Trial) -> Connector:
+    """In good order; a connector that does not run tells how far it came."""
+    def stop(_: Worker, connector: Connector) -> None:
+        connector.put("stop")
+        connector.wait_states("STOPPED")
+    connector = interrupt(t, stop)[1]
+    equal(states(connector), {"a": "COMPLETED"}, "what is told of it")
+    return connector
+
+
+def shown(connector: Connector) -> dict[str, Any]:
+    return connector.request("GET", "/snapshots").body["snapshot"] or {}
+
+
+def states(connector: Connector) -> dict[str, str]:
+    return {one["data-collection"].removeprefix("public."): one["state"] for one in shown(connector).get("tables", [])}
+
+
+def written_until_read(t: Trial, connector: Connector) -> None:
+    """Rows of the tables that are left change until they are read."""
+    numbers = itertools.count()
+    def step() -> bool:
+        number = next(numbers) % 97
+        t.sql(f"update b set v = 'while it is read' where id % 97 = {number}", f"delete from c where id % 970 = {number}",
+              f"update c set id = id + 100000 where id % 1940 = {number + 97}", f"insert into b values ({200000 + next(numbers)}, 'x')")
+        return shown(connector).get("state") == "COMPLETED"
+    wait_for(step, 120, "the end of the snapshot", connector.failed)
+
+
+def goes_on(t: Trial, worker: Worker, connector: Connector, tables: str = "abc") -> None:
     """Every key ends as it is in the tables, and no other slot is left."""
     worker.start()
     connector.wait_running()
     t.wait_streaming()
+    written_until_read(t, connector)
+    ends(t, tables)
+
+
+def ends(t: Trial, tables: str = "abc") -> None:
     t.sql("insert into a values (50000, 'streamed')")
     t.settle()
-    for table in "abc":
+    for table in tables:
         equal(replay(t.topic(table).read()), t.rows(table, "id"), f"table {table}")
     slots = t.server.query("select slot_name, active from pg_replication_slots where database = %s", t.name)
     equal(slots, [{"slot_name": t.name, "active": True}], "slots")
     check(t.topic("a").read()[-1].op == "c", "the stream follows the snapshot")
 
 
+def has_chunks(t: Trial) -> bool:
+    """Tables can be read beside the stream of this server."""
+    return bool(t.server.value("select current_setting('server_version_num')::int >= 140000"))
+
+
+def read(t: Trial, table: str) -> list[Record]:
+    return [record for record in t.topic(table).read() if record.op == "r"]
+
+
+def markers(t: Trial, table: str) -> set[str]:
+    """What rows of a snapshot are marked as, first and last ones left out."""
+    return {record.value["source"]["snapshot"] for record in read(t, table)} & {"true", "incremental"}
+
+
+def is_read_once(t: Trial, table: str, count: int = 30000) -> None:
+    """What was read is not read again."""
+    often = collections.Counter(record.key["id"] for record in read(t, table))
+    equal((len(often), set(often.values())), (count, {1}), f"keys of {table} that were read, and how often each was")
+    equal(markers(t, table), {"true"}, f"how rows of {table} are marked")
+
+
 def killed(t: Trial) -> None:
-    goes_on(t, *kill_in_snapshot(t))
+    worker, connector = kill_in_snapshot(t)
+    goes_on(t, worker, connector)
+    is_read_once(t, "a")
+    equal(states(connector), {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED"}, "the progress at the end")
+    equal(shown(connector)["id"], "initial", "its name")
+    if has_chunks(t):
+        equal((markers(t, "b"), markers(t, "c")), ({"true", "incremental"}, {"incremental"}), "how the others are marked")
+    worker.kill()
+    worker.start()
+    t.wait_streaming()
+    equal(set(states(connector).values()), {"COMPLETED"}, "the progress after a restart")
+    ends_again = len(read(t, "b")) + len(read(t, "c"))
+    t.sql("insert into a values (50001, 'streamed')")
+    t.settle()
+    equal(len(read(t, "b")) + len(read(t, "c")), ends_again, "rows that are read, after a restart")
+
+
+def stopped(t: Trial) -> None:
+    connector = stop_in_snapshot(t)
+    connector.put("resume")
+    t.wait_streaming()
+    written_until_read(t, connector)
+    ends(t)
+    is_read_once(t, "a")
 
 
 def made_beforehand(t: Trial) -> None:
@@ -50,6 +141,114 @@ def made_beforehand(t: Trial) -> None:
     t.sql(f"create publication {t.name} for table a, b, c")
     t.admin.query("select pg_create_logical_replication_slot(%s, 'pgoutput')", t.name)
     goes_on(t, *kill_in_snapshot(t, slots=2))
+    is_read_once(t, "a")
+
+
+def again_and_again(t: Trial) -> None:
+    """Killed while the rest is read, and in between: each time it goes on behind what is visible."""
+    worker, connector = kill_in_snapshot(t)
+    for number in range(4):
+        with t.source.session() as session:
+            # Chunks of the second table get through, and those of the third do not.
+            session.execute("begin; lock table c in access exclusive mode")
+            before = len(t.topic("b").read())
+            worker.start()
+            if number < 3:
+                wait_for(lambda: len(t.topic("b").read()) > before, 60, "rows of the second table", connector.failed)
+            worker.kill()
+        t.sql(f"update b set v = 'round {number}' where id % 50 = {number}", f"delete from c where id % 500 = {number}")
+    goes_on(t, worker, connector)
+    is_read_once(t, "a")
+    often = collections.Counter(record.key["id"] for record in read(t, "b") if record.value["source"]["snapshot"] == "incremental")
+    if has_chunks(t):
+        equal(set(often.values()), {1}, "how often a key of the second table is in a chunk")
+
+
+def of_all_kinds(t: Trial) -> None:
+    """A table without a key, a partitioned one, one without rows."""
+    worker, connector = kill_in_snapshot(t, table_include_list=ALL_KINDS, publish_via_partition_root="true")
+    t.sql("delete from parted where id % 200 = 1", "update parted set id = id + 50000 where id = 800", "delete from keyless where id <= 10",
+          "update keyless set v = 'changed' where id % 200 = 0")
+    goes_on(t, worker, connector)
+    is_read_once(t, "a")
+    equal(replay(t.topic("parted").read()), t.rows("parted", "id"), "the partitioned table")
+    kept: set[str] = set()
+    for record in t.topic("keyless").read():
+        if record.before is not None:
+            kept.discard(json.dumps(record.before))
+        if record.after is not None:
+            kept.add(json.dumps(record.after))
+    equal(kept, {json.dumps(row) for row in t.query("select * from keyless")}, "rows of the table without a key")
+    equal(sorted(states(connector)), ["a", "b", "c", "keyless", "parted", "void"], "tables that are told of")
+    named = {record.value["table"]["name"] for record in t.topic_named(f"{t.name}.schema-changes").read()}
+    equal(named, {"a", "b", "c", "keyless", "parted", "void"}, "tables whose definition is announced")
+
+
+def queried(t: Trial) -> None:
+    """Of tables with a query of their own no rows are read beside the stream: those that are left are read again, by it."""
+    worker, connector = kill_in_snapshot(t, **{
+        OVERRIDES: "public.a,public.c", f"{OVERRIDES}.public.a": "select * from public.a where id > 100",
+        f"{OVERRIDES}.public.c": "select * from public.c where id > 100"})
+    worker.start()
+    connector.wait_running()
+    t.wait_streaming()
+    wait_for(lambda: shown(connector).get("state") == "COMPLETED", 120, "the end of the snapshot", connector.failed)
+    t.settle()
+    is_read_once(t, "a", 29900)
+    equal(replay(t.topic("b").read()), t.rows("b", "id"), "the table without a query")
+    equal(markers(t, "c"), {"true"}, "how rows of the query are marked")
+    check(all(record.key["id"] > 100 for record in read(t, "c")), "only rows of the query are read")
+    found = replay(t.topic("c").read())
+    rows = t.rows("c", "id")
+    equal({key: row for key, row in found.items() if json.loads(key)["id"] > 100},
+          {key: row for key, row in rows.items() if json.loads(key)["id"] > 100}, "rows of the query")
+
+
+def edited(t: Trial) -> None:
+    """Tables that come into the list, and leave it, before it goes on."""
+    connector = stop_in_snapshot(t)
+    answer = connector.request("PUT", "/config", t.config(table_include_list="public\\.[abd]"))
+    check(answer.status in (200, 201), f"the changed list is taken: {answer.message}")
+    connector.put("resume")
+    t.wait_streaming()
+    wait_for(lambda: "d" in states(connector) and shown(connector)["state"] != "RUNNING", 120, "the end of the snapshot",
+             connector.failed)
+    ends(t, "abd")
+    is_read_once(t, "a")
+    check(states(connector)["d"] == "COMPLETED" and len(read(t, "d")) == 3000, "the table that came is read")
+
+
+def altered(t: Trial) -> None:
+    """What a publication left out while nobody looked is not in the slot: all tables are read again, and that is told."""
+    worker, connector = kill_in_snapshot(t)
+    t.sql(f"alter publication {t.name} drop table a", "insert into a values (60000, 'left out')",
+          f"alter publication {t.name} add table a")
+    goes_on(t, worker, connector)
+    check("the publication was altered meanwhile" in worker.log_text(), "it is told why")
+    equal({count for count in collections.Counter(record.key["id"] for record in read(t, "a")).values()} - {1}, {2},
+          "how often rows are read")
+
+
+def always(t: Trial) -> None:
+    """A start of the task reads all tables by this mode, also those that were read."""
+    worker, connector = kill_in_snapshot(t, snapshot_mode="always")
+    goes_on(t, worker, connector)
+    equal(markers(t, "a"), {"true", "incremental"}, "how the rows of the first table are marked")
+
+
+def denied(t: Trial) -> None:
+    """A table that may not be read any more is waited for, and cannot be left out by an order."""
+    worker, connector = kill_in_snapshot(t)
+    t.admin.sql("alter table c owner to postgres")
+    t.admin.sql(f"revoke all on c from {t.name}")
+    worker.start()
+    connector.wait_running()
+    wait_for(lambda: states(connector).get("b") == "COMPLETED", 120, "the other table", connector.failed)
+    equal(states(connector)["c"] in ("WAITING", "RUNNING"), True, "it is still to be read")
+    equal(connector.request("PUT", "/snapshots/stop").status, 409, "status of an order to stop")
+    t.admin.sql(f"grant select on c to {t.name}")
+    wait_for(lambda: shown(connector).get("state") == "COMPLETED", 120, "the end of the snapshot", connector.failed)
+    ends(t)
 
 
 def slot_lost(t: Trial) -> None:
@@ -64,4 +263,6 @@ def slot_lost(t: Trial) -> None:
     check(not t.topic("c").read(), "nothing is published any more")
 
 
-CASES = {"killed": killed, "made-beforehand": made_beforehand, "slot-lost": slot_lost}
+CASES = {"killed": killed, "stopped": stopped, "made-beforehand": made_beforehand, "again-and-again": again_and_again,
+         "of-all-kinds": of_all_kinds, "queried": queried, "edited": edited, "altered": altered, "always": always,
+         "denied": denied, "slot-lost": slot_lost}

@@ -1,6 +1,16 @@
 create table a (id int primary key, v text);
 create table b (id int primary key, v text);
 create table c (id int primary key, v text);
+create table d (id int primary key, v text);
+create table keyless (id int, v text);
+alter table keyless replica identity full;
+create table parted (id int primary key, v text) partition by range (id);
+create table parted_low partition of parted for values from (0) to (1000);
+create table parted_high partition of parted for values from (1000) to (100000);
+create table void (id int primary key, v text);
 insert into a select g, repeat('old', 20) from generate_series(1, 30000) g;
 insert into b select g, repeat('old', 20) from generate_series(1, 30000) g;
 insert into c select g, repeat('old', 20) from generate_series(1, 30000) g;
+insert into d select g, repeat('old', 20) from generate_series(1, 3000) g;
+insert into keyless select g, repeat('old', 20) from generate_series(1, 3000) g;
+insert into parted select g, repeat('old', 20) from generate_series(1, 3000) g;
