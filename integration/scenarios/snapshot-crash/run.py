@@ -180,7 +180,7 @@ def of_all_kinds(t: Trial) -> None:
             kept.add(json.dumps(record.after))
     equal(kept, {json.dumps(row) for row in t.query("select * from keyless")}, "rows of the table without a key")
     equal(sorted(states(connector)), ["a", "b", "c", "keyless", "parted", "void"], "tables that are told of")
-    named = {record.value["table"]["name"] for record in t.topic_named(f"{t.name}.schema-changes").read()}
+    named = {record.value["relation"]["table"] for record in t.topic_named(f"{t.name}.schema-changes").read()}
     equal(named, {"a", "b", "c", "keyless", "parted", "void"}, "tables whose definition is announced")
 
 
@@ -239,10 +239,13 @@ def always(t: Trial) -> None:
 def denied(t: Trial) -> None:
     """A table that may not be read any more is waited for, and cannot be left out by an order."""
     worker, connector = kill_in_snapshot(t)
-    t.admin.sql("alter table c owner to postgres")
-    t.admin.sql(f"revoke all on c from {t.name}")
-    worker.start()
-    connector.wait_running()
+    t.admin.sql("alter table c owner to postgres", f"grant select on c to {t.name}")
+    with t.admin.session() as session:
+        session.execute("begin; lock table c in access exclusive mode")
+        worker.start()
+        connector.wait_running()
+        t.wait_streaming()
+        t.admin.sql(f"revoke all on c from {t.name}")
     wait_for(lambda: states(connector).get("b") == "COMPLETED", 120, "the other table", connector.failed)
     equal(states(connector)["c"] in ("WAITING", "RUNNING"), True, "it is still to be read")
     equal(connector.request("PUT", "/snapshots/stop").status, 409, "status of an order to stop")
