@@ -245,7 +245,7 @@ def denied(t: Trial) -> None:
         worker.start()
         connector.wait_running()
         t.wait_streaming()
-        t.admin.sql(f"revoke all on c from {t.name}")
+        session.execute(f"revoke all on c from {t.name}; commit")
     wait_for(lambda: states(connector).get("b") == "COMPLETED", 120, "the other table", connector.failed)
     equal(states(connector)["c"] in ("WAITING", "RUNNING"), True, "it is still to be read")
     equal(connector.request("PUT", "/snapshots/stop").status, 409, "status of an order to stop")
