@@ -88,6 +88,13 @@ impl Work {
         true
     }
 
+    /// A table's rows were read by another row filter than is to hold: they are read again.
+    pub(in crate::sources::postgres) fn forget_read(&mut self, oid: u32) {
+        if let Some(first) = &mut self.first {
+            first.read.retain(|one| one.0 != oid);
+        }
+    }
+
     /// The first snapshot is through, but for tables that are to be read beside the stream. `shown`:
     /// what is told of it. Says whether there is anything to be stored.
     pub(in crate::sources::postgres) fn end_first(

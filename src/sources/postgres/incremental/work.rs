@@ -390,7 +390,7 @@ impl Work {
     /// a table already becomes part of that: then all its rows are told anew.
     pub(in crate::sources::postgres) fn refilter(&mut self, tables: Vec<TableWork>, id: &str) {
         if self.tables.is_empty() && !tables.is_empty() {
-            *self = Self { id: id.to_owned(), ..Self::default() };
+            *self = Self { id: id.to_owned(), first: self.first.take(), ..Self::default() };
         }
         for table in tables {
             match self.tables.iter_mut().find(|old| old.is_of(&table)) {

@@ -134,3 +134,110 @@ pub(super) fn rest(
     rest.read = first.progress().filter(|one| !is_left(one)).collect();
     rest
 }
+
+#[cfg(test)]
+mod tests {
+    use regex::Regex;
+
+    use super::*;
+    use crate::sources::postgres::catalogue::testing;
+    use crate::sources::postgres::incremental::Work;
+    use crate::sources::postgres::publication::tests::settings;
+    use crate::sources::postgres::settings::PublicationAutocreate;
+
+    const NEW: ServerVersion = ServerVersion(18_00_06);
+    const BEGIN: Lsn = Lsn(0x20);
+
+    fn facts(oid: u32, name: &str) -> TableFacts {
+        TableFacts { oid, name: name.to_owned(), ..testing::table(Vec::new()) }
+    }
+
+    fn base() -> Settings {
+        settings(PublicationAutocreate::Filtered, false)
+    }
+
+    /// Of a, b and c the first one was read.
+    fn of(settings: &Settings, version: ServerVersion, reads_all: bool) -> Rest {
+        let mut work = Work::default();
+        work.begin_first(BEGIN);
+        work.note_read(1, "public.a", 5);
+        let tables = [facts(1, "a"), facts(2, "b"), facts(3, "c")];
+        let first = work.first_at(BEGIN).expect("it is under way");
+        rest(settings, (version, reads_all), &tables, first)
+    }
+
+    fn names(rest: &Rest) -> (Vec<u32>, Vec<(String, Aim)>, Vec<&str>) {
+        let mut again: Vec<u32> = rest.again.iter().copied().collect();
+        again.sort_unstable();
+        let beside = rest.beside.iter().map(|one| (one.name.clone(), one.aim.clone())).collect();
+        (again, beside, rest.read.iter().map(|one| one.table.as_str()).collect())
+    }
+
+    #[test]
+    fn what_is_read_is_left_alone_and_the_others_are_read_beside_the_stream() {
+        let rest = of(&base(), NEW, false);
+        let initial = |name: &str| (name.to_owned(), Aim::Initial);
+        let expect = (vec![], vec![initial("b"), initial("c")], vec!["public.a"]);
+        assert_eq!(names(&rest), expect);
+        let told: Vec<_> =
+            rest.others().into_iter().map(|one| (one.table, one.state, one.rows)).collect();
+        let one = |name: &str, state, rows| (name.to_owned(), state, rows);
+        let expect = [
+            one("public.a", "completed", 5),
+            one("public.b", "waiting", 0),
+            one("public.c", "waiting", 0),
+        ];
+        assert_eq!(told, expect);
+        assert!(rest.beside.iter().all(|table| table.oid.is_none()));
+    }
+
+    #[test]
+    fn what_chunks_do_not_read_is_read_before_the_stream() {
+        let mut queried = base();
+        for table in ["public.a", "public.c"] {
+            queried.snapshot_queries.insert(table.to_owned(), "select".to_owned());
+        }
+        let expect = (vec![3], vec![("b".to_owned(), Aim::Initial)], vec!["public.a"]);
+        assert_eq!(names(&of(&queried, NEW, false)), expect);
+        assert_eq!(names(&of(&queried, NEW, true)), expect, "a query is for the first start");
+        let old = of(&base(), ServerVersion(13_00_20), false);
+        assert_eq!(names(&old), (vec![2, 3], vec![], vec!["public.a"]));
+        let mut work = Work::default();
+        work.begin_first(BEGIN);
+        work.note_read(0, "public.t0", 5);
+        let many: Vec<_> = (0..2_000).map(|oid| facts(oid, &format!("t{oid}"))).collect();
+        let first = work.first_at(BEGIN).expect("it is under way");
+        let many = rest(&base(), (NEW, false), &many, first);
+        assert_eq!((many.again.len(), many.beside.len(), many.read.len()), (1_999, 0, 1));
+    }
+
+    #[test]
+    fn tables_are_read_by_what_is_configured_now() {
+        let mut listed = base();
+        listed.snapshot_include = Some(vec![Regex::new(r"^(?:public\.b)$").expect("a pattern")]);
+        assert_eq!(names(&of(&listed, NEW, false)).1, [("b".to_owned(), Aim::Initial)]);
+        let all = of(&base(), NEW, true);
+        let aims: Vec<_> = all.beside.iter().map(|one| one.aim.clone()).collect();
+        assert_eq!(aims, [Aim::Read, Aim::Initial, Aim::Initial], "by snapshot.mode=always");
+        assert!(all.read.is_empty());
+    }
+
+    #[test]
+    fn all_is_read_again_where_it_is_not_known_what_the_slot_has() {
+        let mut work = Work::default();
+        work.begin_first(BEGIN);
+        let interrupted = |is_intact| Interrupted {
+            begin: BEGIN,
+            is_intact,
+            captured: Vec::new(),
+            reads_all: false,
+        };
+        let first = work.first_at(BEGIN);
+        assert_eq!(obstacle(&base(), &interrupted(true), first), None);
+        assert!(obstacle(&base(), &interrupted(false), first).is_some(), "the publication");
+        let elsewhere = work.first_at(Lsn(0x28));
+        assert!(obstacle(&base(), &interrupted(true), elsewhere).is_some(), "another snapshot");
+        let only = Settings { snapshot_mode: SnapshotMode::InitialOnly, ..base() };
+        assert!(obstacle(&only, &interrupted(true), first).is_some(), "no stream");
+    }
+}

@@ -398,6 +398,9 @@ pub fn adopt_filters(
     }
     let mut work = Work::find(states)?;
     let before = work.clone();
+    for newest in changed.iter().filter_map(|one| one.history.newest()) {
+        work.forget_read(newest.descriptor.oid.0);
+    }
     let mut remade = changed
         .iter()
         .map(|one| one.adopted(resnapshot).encode())
@@ -642,6 +645,22 @@ mod tests {
         settings.snapshot_mode = SnapshotMode::InitialOnly;
         let refused = adopt_filters(&settings, (&at, &[state(None)]), true, &|_| Ok(()));
         assert_eq!(refused.unwrap_err().code(), Code::ConfigUnsupported);
+    }
+
+    #[test]
+    fn what_a_first_snapshot_read_by_another_filter_is_read_again() {
+        let mut work = Work::default();
+        work.begin_first(Lsn(5));
+        work.note_read(7, "public.t", 3);
+        work.note_read(8, "public.u", 3);
+        let states = vec![state(None), work.state().expect("a state")];
+        for resnapshot in [false, true] {
+            let made = adopt(("a = 2", Pushdown::None), &states, resnapshot).expect("adopted");
+            let work = work_of(&with(&states, &made));
+            let first = work.first_at(Lsn(5)).expect("it is under way");
+            assert!(!first.has(7, "public.t") && first.has(8, "public.u"), "{resnapshot}");
+            assert_eq!(work.tables().len(), usize::from(resnapshot));
+        }
     }
 
     #[test]
