@@ -4,14 +4,20 @@ alone, the others are read beside the stream, and every key ends as it is in the
 import collections
 import itertools
 import json
+import os
+import random
+import secrets
+import threading
 from typing import Any, Callable
 
 from harness.checks import check, equal, wait_for
-from harness.topics import Record, replay
+from harness.mirror import merged
+from harness.topics import Record, key_text, replay
 from harness.trial import Trial
 from harness.worker import Connector, Worker
 
 # The others are about what is decided before anything is read.
+LONG = {"at-random"}
 SERVER_MATTERS = {"killed", "again-and-again", "of-all-kinds", "queried"}
 OVERRIDES = "snapshot.select.statement.overrides"
 ALL_KINDS = "public\\.(a|b|c|keyless|parted.*|void)"
@@ -109,6 +115,17 @@ def is_read_once(t: Trial, table: str, count: int = 30000) -> None:
     equal(markers(t, table), {"true"}, f"how rows of {table} are marked")
 
 
+def kept(t: Trial, table: str) -> set[str]:
+    """Rows of a table without a key, each told by all that it holds."""
+    rows: set[str] = set()
+    for record in t.topic(table).read():
+        if record.before is not None:
+            rows.discard(json.dumps(record.before))
+        if record.after is not None:
+            rows.add(json.dumps(record.after))
+    return rows
+
+
 def killed(t: Trial) -> None:
     worker, connector = kill_in_snapshot(t)
     goes_on(t, worker, connector)
@@ -172,13 +189,7 @@ def of_all_kinds(t: Trial) -> None:
     goes_on(t, worker, connector)
     is_read_once(t, "a")
     equal(replay(t.topic("parted").read()), t.rows("parted", "id"), "the partitioned table")
-    kept: set[str] = set()
-    for record in t.topic("keyless").read():
-        if record.before is not None:
-            kept.discard(json.dumps(record.before))
-        if record.after is not None:
-            kept.add(json.dumps(record.after))
-    equal(kept, {json.dumps(row) for row in t.query("select * from keyless")}, "rows of the table without a key")
+    equal(kept(t, "keyless"), {json.dumps(row) for row in t.query("select * from keyless")}, "rows of the table without a key")
     equal(sorted(states(connector)), ["a", "b", "c", "keyless", "parted", "void"], "tables that are told of")
     named = {record.value["relation"]["table"] for record in t.topic_named(f"{t.name}.schema-changes").read()}
     equal(named, {"a", "b", "c", "keyless", "parted", "void"}, "tables whose definition is announced")
@@ -254,6 +265,71 @@ def denied(t: Trial) -> None:
     ends(t)
 
 
+def on_any(choose: random.Random) -> str:
+    number = choose.randrange(1, 3200)
+    return choose.choice([
+        f"update keyed set n = n + 1 where a between {number} and {number + 3}",  # the large value is not sent
+        f"update keyed set doc = 'new ' || n || repeat('y', 3000) where a = {number}",
+        f"delete from keyed where a = {number}",
+        f"insert into keyed values ({number}, 'k{number % 3}', 0, repeat('z', 3000)) on conflict do nothing",
+        f"update keyed set a = a + 10000, doc = repeat('w', 3000) where a = {number}",
+        f"update heap set n = n + 1 where id between {number} and {number + 20}",  # to other blocks
+        f"delete from heap where id = {number}",
+        f"insert into heap select {number + 100000}, {choose.randrange(10 ** 6)}, repeat('q', 500)",
+        f"update spread set region = case region when 'eu' then 'us' else 'eu' end where id = {number}",
+        f"update spread set n = n + 1 where id between {number} and {number + 5}",
+        f"delete from spread where id = {number}",
+    ])
+
+
+def at_random(t: Trial) -> None:
+    """Killed at any time, in the snapshot and behind it, while rows of all kinds of tables change. SEED repeats the choices."""
+    seed = os.environ.get("SEED") or secrets.token_hex(4)
+    choose = random.Random(seed)
+    worker = t.worker()
+    connector = worker.create(t.name, t.config(
+        table_include_list="public\\.(keyed|heap|spread.*)", publish_via_partition_root="true", transaction_stage_bytes="65536",
+        transaction_max_bytes="1048576", incremental_snapshot_chunk_size="40", snapshot_max_threads=choose.choice(("1", "3"))),
+        running=False)
+    over = threading.Event()
+    failed: list[BaseException] = []
+    def write(chance: random.Random) -> None:
+        with t.source.session() as session:
+            while not over.wait(0.01):
+                try:
+                    session.execute(on_any(chance))
+                except BaseException as error:  # shown below
+                    failed.append(error)
+                    return
+    writers = [threading.Thread(target=write, args=(random.Random(f"{seed} {number}"),)) for number in range(3)]
+    for writer in writers:
+        writer.start()
+    try:
+        for number in range(choose.randrange(3, 8)):
+            if number < 2:
+                # rows of the first table, or of several, are visible
+                table = choose.choice(("heap", "keyed"))
+                least = choose.choice((1, 400, 1500, 2800))
+                wait_for(lambda: t.cluster.topics(f"{t.name}.public.{table}") and len(t.topic(table).read()) >= least, 60,
+                         f"rows of {table} (SEED={seed})", connector.failed)
+            over.wait(choose.uniform(0, 1.5))
+            worker.kill()
+            worker.start()
+        wait_for(lambda: shown(connector).get("state") == "COMPLETED", 180, f"the end of the snapshot (SEED={seed})", connector.failed)
+    finally:
+        over.set()
+        for writer in writers:
+            writer.join()
+    equal(failed, [], "faults of the writers")
+    t.settle()
+    for table, keys in (("keyed", ("a", "b")), ("spread", ("id", "region"))):
+        records = t.topic(table).read()
+        rows = {key_text({key: row[key] for key in keys}): row for row in t.query(f"select * from {table}")}
+        equal(merged(records), rows, f"{table} (SEED={seed})")
+        t.exactly_once([record for record in records if record.op != "r"])
+    equal(kept(t, "heap"), {json.dumps(row) for row in t.query("select * from heap")}, f"heap (SEED={seed})")
+
+
 def slot_lost(t: Trial) -> None:
     """Without the slot's changes the deletes of published rows are lost: that is never silent."""
     worker, connector = kill_in_snapshot(t)
@@ -268,4 +344,4 @@ def slot_lost(t: Trial) -> None:
 
 CASES = {"killed": killed, "stopped": stopped, "made-beforehand": made_beforehand, "again-and-again": again_and_again,
          "of-all-kinds": of_all_kinds, "queried": queried, "edited": edited, "altered": altered, "always": always,
-         "denied": denied, "slot-lost": slot_lost}
+         "denied": denied, "at-random": at_random, "slot-lost": slot_lost}

@@ -42,9 +42,10 @@ pub struct Offset {
 pub enum Phase {
     /// The slot is about to be created; whatever has its name after this was made by us.
     Creating,
-    /// The initial snapshot is under way; it is not resumed but begun again. Rows of it are visible.
+    /// The initial snapshot is under way. Rows of it may be visible; which tables are read through is
+    /// among the table states.
     Snapshot {
-        /// The position that the snapshot shows; if it is a repeated one, that the first one showed.
+        /// The position that the snapshot shows; if an earlier one was interrupted, that which it showed.
         consistent_point: Lsn,
         /// There is a slot that has everything since, and that the stream is going to begin with.
         has_slot: bool,
