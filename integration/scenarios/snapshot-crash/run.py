@@ -10,6 +10,8 @@ import secrets
 import threading
 from typing import Any, Callable
 
+import psycopg
+
 from harness.checks import check, equal, wait_for
 from harness.mirror import merged
 from harness.topics import Record, key_text, replay
@@ -52,7 +54,7 @@ def stop_in_snapshot(t: Trial) -> Connector:
         connector.put("stop")
         connector.wait_states("STOPPED")
     connector = interrupt(t, stop)[1]
-    equal(states(connector), {"a": "COMPLETED"}, "what is told of it")
+    equal(states(connector), {"a": "COMPLETED", "b": "WAITING", "c": "WAITING"}, "what is told of it")
     return connector
 
 
@@ -229,6 +231,30 @@ def edited(t: Trial) -> None:
     check(states(connector)["d"] == "COMPLETED" and len(read(t, "d")) == 3000, "the table that came is read")
 
 
+def left(t: Trial) -> None:
+    """A table leaves the list while it is still to be read: the others do not wait for it, and when it is back it is read."""
+    worker, connector = kill_in_snapshot(t)
+    def with_tables(letters: str) -> None:
+        answer = connector.request("PUT", "/config", t.config(table_include_list=f"public\\.[{letters}]"))
+        check(answer.status in (200, 201), f"the changed list is taken: {answer.message}")
+        connector.put("resume")
+        connector.wait_running()
+    with t.source.session() as session:
+        session.execute("begin; lock table c in access exclusive mode")
+        worker.start()
+        wait_for(lambda: states(connector).get("b") == "COMPLETED", 120, "the other table", connector.failed)
+        connector.put("stop")
+        connector.wait_states("STOPPED")
+    with_tables("ab")
+    wait_for(lambda: states(connector).get("c") == "FAILED", 60, "the table that is not captured", connector.failed)
+    t.sql("update c set v = 'while nobody looked' where id % 3 = 0")
+    connector.put("stop")
+    connector.wait_states("STOPPED")
+    with_tables("abc")
+    wait_for(lambda: states(connector).get("c") == "COMPLETED", 60, "the table that is back", connector.failed)
+    ends(t)
+
+
 def altered(t: Trial) -> None:
     """What a publication left out while nobody looked is not in the slot: all tables are read again, and that is told."""
     worker, connector = kill_in_snapshot(t)
@@ -286,11 +312,18 @@ def at_random(t: Trial) -> None:
     """Killed at any time, in the snapshot and behind it, while rows of all kinds of tables change. SEED repeats the choices."""
     seed = os.environ.get("SEED") or secrets.token_hex(4)
     choose = random.Random(seed)
+    threads = choose.choice(("1", "3"))
     worker = t.worker()
     connector = worker.create(t.name, t.config(
-        table_include_list="public\\.(keyed|heap|spread.*)", publish_via_partition_root="true", transaction_stage_bytes="65536",
-        transaction_max_bytes="1048576", incremental_snapshot_chunk_size="40", snapshot_max_threads=choose.choice(("1", "3"))),
-        running=False)
+        table_include_list="public\\.(keyed|heap|spread|spread_..|.*gate)", publish_via_partition_root="true",
+        transaction_stage_bytes="65536", transaction_max_bytes="1048576", incremental_snapshot_chunk_size="40",
+        snapshot_max_threads=threads), running=False)
+    complete = "select count(*) from pg_replication_slots where database = %s and confirmed_flush_lsn is not null"
+    wait_for(lambda: t.server.value(complete, t.name), 60, "the slot", connector.failed)
+    # No snapshot gets behind this table as long as it is locked.
+    gate = t.source.connect()
+    t.later(gate.close)
+    gate.execute(f"begin; lock table {choose.choice(('heap', 'keyed', 'spread'))}gate in access exclusive mode")
     over = threading.Event()
     failed: list[BaseException] = []
     def write(chance: random.Random) -> None:
@@ -298,6 +331,8 @@ def at_random(t: Trial) -> None:
             while not over.wait(0.01):
                 try:
                     session.execute(on_any(chance))
+                except psycopg.errors.UniqueViolation:
+                    pass
                 except BaseException as error:  # shown below
                     failed.append(error)
                     return
@@ -305,15 +340,15 @@ def at_random(t: Trial) -> None:
     for writer in writers:
         writer.start()
     try:
+        # several connections begin when the sizes of all tables are known, so not before the lock is gone
+        least = choose.choice((0, 1, 500, 2500)) if threads == "1" else 0
+        wait_for(lambda: not least or t.cluster.topics(f"{t.name}.public.heap") and len(t.topic("heap").read()) >= least, 60,
+                 f"rows of the first table (SEED={seed})", connector.failed)
         for number in range(choose.randrange(3, 8)):
-            if number < 2:
-                # rows of the first table, or of several, are visible
-                table = choose.choice(("heap", "keyed"))
-                least = choose.choice((1, 400, 1500, 2800))
-                wait_for(lambda: t.cluster.topics(f"{t.name}.public.{table}") and len(t.topic(table).read()) >= least, 60,
-                         f"rows of {table} (SEED={seed})", connector.failed)
             over.wait(choose.uniform(0, 1.5))
             worker.kill()
+            if number == 1:
+                gate.close()
             worker.start()
         wait_for(lambda: shown(connector).get("state") == "COMPLETED", 180, f"the end of the snapshot (SEED={seed})", connector.failed)
     finally:
@@ -343,5 +378,5 @@ def slot_lost(t: Trial) -> None:
 
 
 CASES = {"killed": killed, "stopped": stopped, "made-beforehand": made_beforehand, "again-and-again": again_and_again,
-         "of-all-kinds": of_all_kinds, "queried": queried, "edited": edited, "altered": altered, "always": always,
+         "of-all-kinds": of_all_kinds, "queried": queried, "edited": edited, "left": left, "altered": altered, "always": always,
          "denied": denied, "at-random": at_random, "slot-lost": slot_lost}

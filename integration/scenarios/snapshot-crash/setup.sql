@@ -24,3 +24,7 @@ create table spread (id int not null, region text not null, n int default 0, pri
 create table spread_eu partition of spread for values in ('eu');
 create table spread_us partition of spread for values in ('us');
 insert into spread select g, case g % 2 when 0 then 'eu' else 'us' end from generate_series(1, 3000) g;
+create table heapgate (id int primary key);
+create table keyedgate (id int primary key);
+create table spreadgate (id int primary key);
+insert into heapgate select g from generate_series(1, 10) g;

@@ -10,9 +10,8 @@ use super::work::{Aim, TableWork, Work};
 use crate::observe::{ChunkProgress, TableProgress};
 use crate::sources::postgres::wire::Lsn;
 
-/// So many tables are remembered as read: the record has to fit into a message. Further ones are
-/// read again.
-const MOST_READ: usize = 5_000;
+/// So many tables are remembered: the record has to fit into a message. Further ones are read again.
+const MOST: usize = 5_000;
 /// The name of the first snapshot.
 pub(in crate::sources::postgres) const FIRST: &str = "initial";
 
@@ -23,6 +22,9 @@ pub(in crate::sources::postgres) struct FirstSnapshot {
     begin: String,
     /// The tables of which all rows are published.
     read: Vec<ReadTable>,
+    /// The names of others, for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    left: Vec<String>,
 }
 
 /// A table's number, name and rows.
@@ -60,7 +62,8 @@ impl Work {
     /// A first snapshot begins, behind which the stream goes on at `begin`. What an earlier one left
     /// to be read it reads itself.
     pub(in crate::sources::postgres) fn begin_first(&mut self, begin: Lsn) {
-        self.first = Some(FirstSnapshot { begin: begin.to_string(), read: Vec::new() });
+        let begin = begin.to_string();
+        self.first = Some(FirstSnapshot { begin, read: Vec::new(), left: Vec::new() });
         let tables = std::mem::take(&mut self.tables);
         let kept = tables.into_iter().filter_map(|table| match table.aim {
             Aim::Initial => table.next(),
@@ -74,6 +77,22 @@ impl Work {
         self.first.as_ref().filter(|first| first.begin == begin.to_string())
     }
 
+    /// Whether a first snapshot is under way that can be gone on with.
+    pub(in crate::sources::postgres) const fn is_first(&self) -> bool {
+        self.first.is_some()
+    }
+
+    /// It is known which tables are left to be read.
+    pub(in crate::sources::postgres) fn set_left(&mut self, mut names: Vec<String>) {
+        let Some(first) = &mut self.first else { return };
+        if let Some(last) = names.pop() {
+            names.truncate(MOST - 1);
+            // as long as it is there it is not told that all are read
+            names.push(last);
+        }
+        first.left = names;
+    }
+
     /// A table is read through by the first snapshot. Says whether that has to be stored.
     pub(in crate::sources::postgres) fn note_read(
         &mut self,
@@ -81,9 +100,10 @@ impl Work {
         table: &str,
         rows: u64,
     ) -> bool {
-        let Some(first) = self.first.as_mut().filter(|first| first.read.len() < MOST_READ) else {
+        let Some(first) = self.first.as_mut().filter(|first| first.read.len() < MOST) else {
             return false;
         };
+        first.left.retain(|name| name != table);
         first.read.push(ReadTable(oid, table.to_owned(), rows));
         true
     }
@@ -121,11 +141,18 @@ impl Work {
         is_changed
     }
 
-    /// What is told of a first snapshot that was interrupted.
+    /// What is told of a first snapshot that was interrupted; `None`: nothing is known.
     pub(super) fn first_progress(&self) -> Option<ChunkProgress> {
         let first = self.first.as_ref()?;
-        let tables = first.progress().chain(self.tables.iter().map(TableWork::progress)).collect();
-        Some(ChunkProgress { id: FIRST.to_owned(), tables, ..ChunkProgress::default() })
+        let left = first.left.iter().map(|name| TableProgress {
+            table: name.clone(),
+            state: "waiting",
+            ..TableProgress::default()
+        });
+        let behind = self.tables.iter().map(TableWork::progress);
+        let tables: Vec<_> = first.progress().chain(left).chain(behind).collect();
+        let progress = ChunkProgress { id: FIRST.to_owned(), tables, ..ChunkProgress::default() };
+        (!progress.tables.is_empty()).then_some(progress)
     }
 
     /// All tables were read anew: that is the last snapshot now, unless some are still waiting.
@@ -177,18 +204,29 @@ mod tests {
     fn the_record_is_bounded() {
         let mut work = Work::default();
         work.begin_first(BEGIN);
-        let count = u32::try_from(MOST_READ).expect("small");
+        let count = u32::try_from(MOST).expect("small");
+        work.set_left((0..2 * count).map(|oid| format!("public.{oid}")).collect());
         assert!((0..count).all(|oid| work.note_read(oid, &format!("public.{oid}"), 1)));
         assert!(!work.note_read(count, "public.further", 1));
         assert!(work.state().expect("a state").value.expect("one").len() < 500_000);
+        let states: Vec<_> = told(work.progress()).into_iter().map(|one| one.1).collect();
+        assert_eq!(
+            states.iter().filter(|state| **state == "waiting").count(),
+            1,
+            "not all is read"
+        );
     }
 
     #[test]
     fn what_is_left_is_read_behind_it_and_what_is_read_is_told() {
         let mut work = Work::default();
         work.begin_first(BEGIN);
+        assert_eq!(stored(&work).progress(), None, "nothing is known of it");
+        work.set_left(vec!["public.a".to_owned(), "public.b".to_owned()]);
         work.note_read(7, "public.a", 3);
-        assert_eq!(told(stored(&work).progress()), [("public.a".to_owned(), "completed", 3)]);
+        let expect =
+            [("public.a".to_owned(), "completed", 3), ("public.b".to_owned(), "waiting", 0)];
+        assert_eq!(told(stored(&work).progress()), expect);
         let shown = ChunkProgress {
             id: FIRST.to_owned(),
             tables: work.first_at(BEGIN).expect("it is under way").progress().collect(),
@@ -197,8 +235,6 @@ mod tests {
         assert!(work.end_first(Some(&shown), vec![table("b", Aim::Initial)]));
         let work = stored(&work);
         assert_eq!((work.id.as_str(), &work.first), (FIRST, &None));
-        let expect =
-            [("public.a".to_owned(), "completed", 3), ("public.b".to_owned(), "waiting", 0)];
         assert_eq!(told(work.progress()), expect);
         assert!(!Work::default().end_first(None, Vec::new()), "there was none");
     }

@@ -278,7 +278,7 @@ impl<S: Services> SnapshotTask<'_, S> {
             metrics,
             publishing,
             work: self.work,
-            is_unsaved: false,
+            is_unsaved: true,
             position,
             record,
             ordinal: 0,
@@ -307,6 +307,9 @@ impl<S: Services> SnapshotTask<'_, S> {
             });
             reading.tables.push(Table::new(&facts, index, metrics));
         }
+        let left = reading.tables.iter().map(|table| table.name.clone());
+        let beside = rest.iter().flat_map(|rest| &rest.beside).map(TableWork::qualified_name);
+        reading.work.set_left(left.chain(beside).collect());
         let waiting = reading.work.tables().iter().map(TableWork::progress);
         let others = rest.map(Rest::others).unwrap_or_default();
         reading::show(metrics, &reading.tables, waiting.chain(others).collect());

@@ -212,7 +212,7 @@ impl<S: Services> Reading<'_, S> {
     /// Rows of a snapshot are complete one by one.
     async fn commit(&mut self) -> Result<(), Fault> {
         let stage = &mut self.publishing.stage;
-        if std::mem::take(&mut self.is_unsaved) {
+        if std::mem::take(&mut self.is_unsaved) && self.work.is_first() {
             stage.accompany(self.work.state()?);
         }
         stage.commit(self.record.clone(), self.record.clone(), None).await?;
