@@ -29,7 +29,7 @@ def interrupt(t: Trial, how: Callable[[Worker, Connector], None], slots: int = 1
     """Of the tables in the order of their names, the first is read, a part of the second is visible, and nothing of the third
     when the snapshot is interrupted. So many slots are complete when it begins."""
     worker = t.worker()
-    connector = worker.create(t.name, t.config(incremental_snapshot_chunk_size="500", **more), running=False)
+    connector = worker.create(t.name, t.config(incremental_snapshot_chunk_size="2000", **more), running=False)
     complete = "select count(*) from pg_replication_slots where database = %s and confirmed_flush_lsn is not null"
     wait_for(lambda: t.server.value(complete, t.name) == slots, 60, "the slot", connector.failed)
     with t.source.session() as session:
