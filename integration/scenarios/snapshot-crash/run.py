@@ -222,13 +222,19 @@ def edited(t: Trial) -> None:
     connector = stop_in_snapshot(t)
     answer = connector.request("PUT", "/config", t.config(table_include_list="public\\.[abd]"))
     check(answer.status in (200, 201), f"the changed list is taken: {answer.message}")
-    connector.put("resume")
+    with t.source.session() as session:
+        # What it writes to the table that comes is not in the stream.
+        session.execute("begin; insert into d values (100000, 'open all the while')")
+        connector.put("resume")
+        making = "select count(*) from pg_replication_slots where database = %s and slot_name <> %s"
+        wait_for(lambda: t.server.value(making, t.name, t.name), 60, "a slot in the making", connector.failed)
+        session.execute("commit")
     t.wait_streaming()
     wait_for(lambda: "d" in states(connector) and shown(connector)["state"] != "RUNNING", 120, "the end of the snapshot",
              connector.failed)
     ends(t, "abd")
     is_read_once(t, "a")
-    check(states(connector)["d"] == "COMPLETED" and len(read(t, "d")) == 3000, "the table that came is read")
+    check(states(connector)["d"] == "COMPLETED" and len(read(t, "d")) == 3001, "the table that came is read")
 
 
 def left(t: Trial) -> None:

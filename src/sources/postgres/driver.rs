@@ -12,6 +12,7 @@
 //! **Invariants:** nothing is created before the preflight passes; the intent is stored before the
 //! slot is created; the stream is not started before the slot was held against the offset.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -143,6 +144,8 @@ struct Course<'a, S> {
     found: Option<(u64, u64)>,
     /// The tables that are captured.
     captured: Vec<RelationEntry>,
+    /// Those of them that it did not carry then.
+    joined: HashSet<u32>,
     /// The end of what was published before this course began, if it goes on behind that.
     resumed_at: Option<Lsn>,
     /// Where it was then.
@@ -211,6 +214,7 @@ impl<'a, S: Services> Course<'a, S> {
             members: Vec::new(),
             found: None,
             captured: Vec::new(),
+            joined: HashSet::new(),
             resumed_at: None,
             resumed: None,
             is_first,
@@ -387,6 +391,7 @@ impl<'a, S: Services> Course<'a, S> {
             begin,
             is_intact: stored.publication_stamp != 0 && self.found == Some(then),
             captured: std::mem::take(&mut self.captured),
+            joined: std::mem::take(&mut self.joined),
             reads_all: self.is_first && self.settings.snapshot_mode == SnapshotMode::Always,
         })
     }
@@ -404,6 +409,8 @@ impl<'a, S: Services> Course<'a, S> {
         self.refuse_gaps(&mut control, &selection, slot_exists).await?;
         let found = publication::read_publication(&mut control, &settings.publication_name).await?;
         self.found = found.as_ref().map(|facts| (facts.fingerprint(), facts.stamp()));
+        let is_new = |table: &&RelationEntry| !found.as_ref().is_some_and(|one| one.carries(table));
+        self.joined = selection.captured.iter().filter(is_new).map(|table| table.oid).collect();
         combine(&pushdown::want(&mut control, settings, &mut selection, found.as_ref()).await?)?;
         let are_read = self.queue_joining(&selection, found.as_ref(), control.version()).await?;
         let ensured = publication::ensure(&mut control, settings, &selection, slot_exists).await;

@@ -182,8 +182,8 @@ impl<S: Services> SnapshotTask<'_, S> {
         let Some(first) = first else { return Ok(None) };
         let oids: Vec<u32> = interrupted.captured.iter().map(|table| table.oid).collect();
         let facts = self.ordered(catalogue::fetch_tables(connection, &oids).await?);
-        let server = (connection.version(), interrupted.reads_all);
-        let rest = rest::rest(settings, server, &facts, first);
+        let now = (connection.version(), interrupted);
+        let rest = rest::rest(settings, now, &facts, first);
         tracing::info!(
             slot = settings.slot_name,
             position = %begin,

@@ -3,7 +3,7 @@
 //! ```text
 //! all rows published             left alone: the slot has what changed since
 //! others                         beside the stream, in chunks that are placed exactly
-//! … that chunks do not read      again, through a temporary slot, before the stream
+//! … that chunks must not read     again, through a temporary slot, before the stream
 //! … if it cannot be gone on with all tables again
 //! ```
 //!
@@ -35,6 +35,8 @@ pub(in crate::sources::postgres) struct Interrupted {
     pub(in crate::sources::postgres) is_intact: bool,
     /// The tables that are captured now, as the publication was seen to have them.
     pub(in crate::sources::postgres) captured: Vec<RelationEntry>,
+    /// Those of them that the publication carries only from now on.
+    pub(in crate::sources::postgres) joined: HashSet<u32>,
     /// Tables are read again that were read.
     pub(in crate::sources::postgres) reads_all: bool,
 }
@@ -78,7 +80,7 @@ pub(super) fn obstacle(
 /// Decides of each table.
 pub(super) fn rest(
     settings: &Settings,
-    (version, reads_all): (ServerVersion, bool),
+    (version, interrupted): (ServerVersion, &Interrupted),
     facts: &[TableFacts],
     first: &FirstSnapshot,
 ) -> Rest {
@@ -93,7 +95,14 @@ pub(super) fn rest(
         }
         let has_query = settings.snapshot_query(&name).is_some();
         let is_read = first.has(table.oid, &name);
-        if is_read && (has_query || !reads_all) {
+        if is_read && (has_query || !interrupted.reads_all) {
+            continue;
+        }
+        // a transaction that is open may have written to it what the stream will not show, and a
+        // chunk does not either; a slot is not made before it has ended
+        if interrupted.joined.contains(&table.oid) {
+            rest.again.insert(table.oid);
+            left.push((table.oid, name));
             continue;
         }
         if has_query {
@@ -156,14 +165,28 @@ mod tests {
         settings(PublicationAutocreate::Filtered, false)
     }
 
+    fn interrupted(joined: &[u32]) -> Interrupted {
+        let joined = joined.iter().copied().collect();
+        let (captured, reads_all) = (Vec::new(), false);
+        Interrupted { begin: BEGIN, is_intact: true, captured, joined, reads_all }
+    }
+
     /// Of a, b and c the first one was read.
     fn of(settings: &Settings, version: ServerVersion, reads_all: bool) -> Rest {
+        with_joined(settings, (version, reads_all), &[])
+    }
+
+    fn with_joined(
+        settings: &Settings,
+        (version, reads_all): (ServerVersion, bool),
+        joined: &[u32],
+    ) -> Rest {
         let mut work = Work::default();
         work.begin_first(BEGIN);
         work.note_read(1, "public.a", 5);
         let tables = [facts(1, "a"), facts(2, "b"), facts(3, "c")];
         let first = work.first_at(BEGIN).expect("it is under way");
-        rest(settings, (version, reads_all), &tables, first)
+        rest(settings, (version, &Interrupted { reads_all, ..interrupted(joined) }), &tables, first)
     }
 
     fn names(rest: &Rest) -> (Vec<u32>, Vec<(String, Aim)>, Vec<&str>) {
@@ -202,12 +225,17 @@ mod tests {
         assert_eq!(names(&of(&queried, NEW, true)), expect, "a query is for the first start");
         let old = of(&base(), ServerVersion(13_00_20), false);
         assert_eq!(names(&old), (vec![2, 3], vec![], vec!["public.a"]));
+        let joined = with_joined(&base(), (NEW, false), &[3]);
+        assert_eq!(
+            names(&joined),
+            (vec![3], vec![("b".to_owned(), Aim::Initial)], vec!["public.a"])
+        );
         let mut work = Work::default();
         work.begin_first(BEGIN);
         work.note_read(0, "public.t0", 5);
         let many: Vec<_> = (0..2_000).map(|oid| facts(oid, &format!("t{oid}"))).collect();
         let first = work.first_at(BEGIN).expect("it is under way");
-        let many = rest(&base(), (NEW, false), &many, first);
+        let many = rest(&base(), (NEW, &interrupted(&[])), &many, first);
         assert_eq!((many.again.len(), many.beside.len(), many.read.len()), (1_999, 0, 1));
     }
 
@@ -226,18 +254,12 @@ mod tests {
     fn all_is_read_again_where_it_is_not_known_what_the_slot_has() {
         let mut work = Work::default();
         work.begin_first(BEGIN);
-        let interrupted = |is_intact| Interrupted {
-            begin: BEGIN,
-            is_intact,
-            captured: Vec::new(),
-            reads_all: false,
-        };
         let first = work.first_at(BEGIN);
-        assert_eq!(obstacle(&base(), &interrupted(true), first), None);
-        assert!(obstacle(&base(), &interrupted(false), first).is_some(), "the publication");
+        assert_eq!(obstacle(&base(), &interrupted(&[]), first), None);
+        assert!(obstacle(&base(), &altered, first).is_some(), "the publication");
         let elsewhere = work.first_at(Lsn(0x28));
-        assert!(obstacle(&base(), &interrupted(true), elsewhere).is_some(), "another snapshot");
+        assert!(obstacle(&base(), &interrupted(&[]), elsewhere).is_some(), "another snapshot");
         let only = Settings { snapshot_mode: SnapshotMode::InitialOnly, ..base() };
-        assert!(obstacle(&only, &interrupted(true), first).is_some(), "no stream");
+        assert!(obstacle(&only, &interrupted(&[]), first).is_some(), "no stream");
     }
 }
