@@ -256,6 +256,7 @@ mod tests {
         work.begin_first(BEGIN);
         let first = work.first_at(BEGIN);
         assert_eq!(obstacle(&base(), &interrupted(&[]), first), None);
+        let altered = Interrupted { is_intact: false, ..interrupted(&[]) };
         assert!(obstacle(&base(), &altered, first).is_some(), "the publication");
         let elsewhere = work.first_at(Lsn(0x28));
         assert!(obstacle(&base(), &interrupted(&[]), elsewhere).is_some(), "another snapshot");
