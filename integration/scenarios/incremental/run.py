@@ -563,7 +563,27 @@ def another_order(t: Trial) -> None:
     equal(len(texts), 400, "rows by their keys of now")
 
 
-CASES = {"another-order": another_order, "key-types": key_types, "beside-writers": beside_writers, "killed": killed, "orders": orders, "refilter": refilter, "refilter-to-none": refilter_to_none, "refilter-by-key": refilter_by_key,
+def joined_while_open(t: Trial) -> None:
+    """A table is added while a transaction is open that wrote to it: that is not in the stream, so it is waited for."""
+    t.sql("create table joined (id int primary key, v text)", "insert into joined select g, 'before' from generate_series(1, 20) g")
+    names = f"{PUBLIC}(keyed|joined)"
+    connector = connect(t, ["keyed"], snapshot_mode="initial")
+    t.settle()
+    with t.source.session() as session:
+        session.execute("begin")
+        session.execute("insert into joined values (1000, 'open all the while')")
+        answer = connector.request("PUT", "/config", t.config(table_include_list=names))
+        equal(answer.status, 200, f"status of PUT config ({answer.message})")
+        told = "open when it came to be published"
+        wait_for(lambda: told in json.dumps(progress(connector)), 60, "what it waits for", connector.failed)
+        t.sql("insert into joined values (1001, 'beside it')")
+        session.execute("commit")
+    wait_done(t, connector)
+    t.settle()
+    equal({r.after["id"] for r in t.topic("joined").read()}, {row["id"] for row in t.query("select id from joined")}, "its rows")
+
+
+CASES = {"joined-while-open": joined_while_open, "another-order": another_order, "key-types": key_types, "beside-writers": beside_writers, "killed": killed, "orders": orders, "refilter": refilter, "refilter-to-none": refilter_to_none, "refilter-by-key": refilter_by_key,
          "refilter-behind-from-now": refilter_behind_from_now, "refilter-hides": refilter_hides,
          "refilter-redefined": refilter_redefined,
          "upset": upset}

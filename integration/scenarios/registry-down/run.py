@@ -66,7 +66,8 @@ def read_only(t: Trial) -> None:
     connector.restart()
     connector.wait_running()
     t.wait_streaming()
-    equal([r.after["id"] for r in t.settled_records("t")], [1], "ids")
+    # What the interrupted snapshot left is read beside the stream.
+    equal([r.after["id"] for r in t.records("t", 1)], [1], "ids")
 
 
 def credentials(t: Trial) -> None:

@@ -6,6 +6,7 @@
 
 use super::Settings;
 use super::capture::Selection;
+use super::catalogue::RelationEntry;
 use super::connection::{Connection, Purpose};
 use super::incremental::{Aim, OLDEST, TableWork, Work};
 use super::offset::{Offset, Phase};
@@ -160,7 +161,11 @@ pub(super) fn joining(
             && settings.snapshot_query(&name).is_none()
             && !is_waiting(&name)
     });
-    Ok(tables.map(|table| TableWork::new(&table.namespace, &table.name, Aim::Read)).collect())
+    let work = |table: &RelationEntry| {
+        let work = TableWork::new(&table.namespace, &table.name, Aim::Read);
+        if facts.carries(table) { work } else { work.joining() }
+    };
+    Ok(tables.map(work).collect())
 }
 
 /// Whether the server can do what `snapshot.mode=always` takes.

@@ -66,7 +66,7 @@ pub(super) use self::first::{FIRST, FirstSnapshot};
 pub(super) use self::orders::OLDEST;
 pub use self::orders::plan;
 use self::placement::{Doubt, Placement, Step};
-use self::reader::{Choice, Chunk, Reader, Wanted};
+use self::reader::{Choice, Chunk, Reader, Sight, Wanted};
 pub(super) use self::signals::Signals;
 pub use self::work::pending;
 pub(super) use self::work::{Aim, FormerFilter, STATE_KEY, TableWork, Work};
@@ -138,6 +138,8 @@ pub(super) struct Incremental {
     backoff: Duration,
     /// The first table was not there under its name when the server's log ended here.
     gone: Option<Lsn>,
+    /// A table that came to be published, and the transactions that were open then, and are.
+    writers: Option<(String, Vec<u64>)>,
     /// A table that the role may not read.
     denied: Option<String>,
     /// When the reading of the first table began in this run, and how many rows were read by then.
@@ -213,6 +215,7 @@ impl Incremental {
             rest: Some(Instant::now()),
             backoff: BACKOFF.0,
             gone: None,
+            writers: None,
             denied: None,
             pace: None,
         };
@@ -494,6 +497,9 @@ impl Incremental {
         self.placement.get_or_insert_default();
         let sight = reader.look(table).await?;
         self.gone = None;
+        if table.joins && table.chunks == 0 && self.awaits_writers(table, &sight, reader).await? {
+            return Ok(None);
+        }
         let Some(placement) = &mut self.placement else { return Ok(None) };
         let step = match placement.open(sight.window, publishing.position()) {
             Ok(step) => step,
@@ -523,6 +529,37 @@ impl Incremental {
         let Definition { facts, columns, choice, .. } = outcome?;
         let Some(work) = self.work.tables.first().cloned() else { return Ok(None) };
         Ok(Some((step, Wanted { facts, work, columns, choice, rows: self.rows })))
+    }
+
+    /// Whether transactions are still open that were when a table had come to be published. What they
+    /// wrote to it before is not in the stream, so the first chunk must see it.
+    async fn awaits_writers(
+        &mut self,
+        table: &TableWork,
+        sight: &Sight,
+        reader: &mut Reader,
+    ) -> Result<bool, Fault> {
+        let name = table.qualified_name();
+        let open = &sight.window.seen.in_progress;
+        let (_, ids) = match self.writers.take() {
+            Some(known) if known.0 == name => self.writers.insert(known),
+            _ => self.writers.insert((name, open.clone())),
+        };
+        ids.retain(|id| open.contains(id));
+        if ids.is_empty() {
+            return Ok(false);
+        }
+        let abroad = reader.abroad(ids).await?;
+        ids.retain(|id| !abroad.contains(id));
+        if ids.is_empty() {
+            return Ok(false);
+        }
+        let ids = ids.clone();
+        self.note_waiting(Some(format!(
+            "for transactions that were open when it came to be published: {ids:?}"
+        )));
+        self.rest_for(UNTIL_KNOWN);
+        Ok(true)
     }
 
     /// The table's definition as the chunk's snapshot shows it.

@@ -29,6 +29,12 @@ use crate::sources::postgres::wire::Lsn;
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
 /// Rows of a block of which nothing is known.
 const ROWS_PER_BLOCK: f64 = 50.0;
+/// The transactions of other databases.
+const ABROAD: &str = "\
+    SELECT l.transactionid::text::int8 FROM pg_catalog.pg_locks l \
+    JOIN pg_catalog.pg_stat_activity a USING (pid) \
+    WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted \
+    AND a.datname <> pg_catalog.current_database()";
 /// The longest header of a page of the log (`SizeOfXLogLongPHD`, `xlog_internal.h`).
 const PAGE_HEADER: u64 = 40;
 
@@ -257,16 +263,26 @@ impl Reader {
     /// # Errors
     /// The server cannot be asked.
     pub(super) async fn elsewhere(&mut self, ids: &[u64]) -> Result<Vec<u64>, Fault> {
+        let sql = format!(
+            "SELECT backend_xid::text::int8 FROM pg_catalog.pg_stat_activity \
+             WHERE backend_xid IS NOT NULL AND (state LIKE 'idle in transaction%' \
+             OR (state = 'active' AND (wait_event_type IN ('Lock', 'Client', 'Timeout') \
+             OR wait_event LIKE 'DataFile%' OR wait_event LIKE 'BufFile%'))) UNION {ABROAD}"
+        );
+        self.among(ids, &sql).await
+    }
+
+    /// Which of these transactions belong to other databases.
+    ///
+    /// # Errors
+    /// The server cannot be asked.
+    pub(super) async fn abroad(&mut self, ids: &[u64]) -> Result<Vec<u64>, Fault> {
+        self.among(ids, ABROAD).await
+    }
+
+    /// Those of the ids that a statement finds.
+    async fn among(&mut self, ids: &[u64], sql: &str) -> Result<Vec<u64>, Fault> {
         let connection = self.connect().await?;
-        let sql = "\
-            SELECT backend_xid::text::int8 FROM pg_catalog.pg_stat_activity \
-            WHERE backend_xid IS NOT NULL AND (state LIKE 'idle in transaction%' \
-            OR (state = 'active' AND (wait_event_type IN ('Lock', 'Client', 'Timeout') \
-            OR wait_event LIKE 'DataFile%' OR wait_event LIKE 'BufFile%'))) \
-            UNION SELECT l.transactionid::text::int8 FROM pg_catalog.pg_locks l \
-            JOIN pg_catalog.pg_stat_activity a USING (pid) \
-            WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted \
-            AND a.datname <> pg_catalog.current_database()";
         let rows = connection.query("looking at open transactions", sql).await?;
         let found = rows.iter().map(|row| row.parse_as(0)).collect::<Result<Vec<u32>, _>>()?;
         // what is shown there has 32 bits

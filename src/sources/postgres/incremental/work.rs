@@ -134,6 +134,10 @@ pub(in crate::sources::postgres) struct TableWork {
     /// When its rewritten rows are read, all are told anew: a row filter changed, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) retells: bool,
+    /// It comes to be published: what was written to it before, and is not committed yet, will not be
+    /// in the stream.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) joins: bool,
     /// How many chunks were published.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) chunks: u64,
@@ -503,6 +507,7 @@ impl TableWork {
             condition: None,
             aim,
             retells: false,
+            joins: false,
             chunks: 0,
             rows: 0,
             scanned: 0,
@@ -510,6 +515,11 @@ impl TableWork {
             cursor: None,
             through: None,
         }
+    }
+
+    /// It is published from now on only.
+    pub(in crate::sources::postgres) fn joining(self) -> Self {
+        Self { joins: true, ..self }
     }
 
     /// The table of this number, whatever comes to have its name.
