@@ -405,7 +405,7 @@ fn list(items: Schema) -> Schema {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use expect_test::expect_file;
     use serde_json::json;
 
@@ -415,7 +415,7 @@ mod tests {
         column, connect_json, literal_json, or, required, source_block, table,
     };
 
-    fn origin() -> ControlOrigin<'static> {
+    pub(in crate::plan) fn origin() -> ControlOrigin<'static> {
         ControlOrigin {
             system: "7300000000000000000",
             database: "shop",
@@ -458,7 +458,7 @@ mod tests {
     }
 
     /// The value with its field names, as JSON.
-    fn named(schema: &Schema, literal: &Literal) -> serde_json::Value {
+    pub(in crate::plan) fn named(schema: &Schema, literal: &Literal) -> serde_json::Value {
         match (&schema.kind, literal) {
             (Kind::Struct(fields), Literal::Struct(values)) => {
                 assert_eq!(fields.len(), values.len());

@@ -270,33 +270,19 @@ fn optional(value: Option<&str>) -> Literal {
 #[cfg(test)]
 mod tests {
     use expect_test::expect_file;
-    use serde_json::Map;
 
-    use super::super::control::{Provenance, control_record};
+    use super::super::control::control_record;
+    use super::super::control::tests::{named, origin as seen};
     use super::*;
     use crate::change::{TableChange, diff};
-    use crate::plan::ChangeMode;
-    use crate::plan::testing::{
-        column, connect_json, literal_json, or, required, source_block, table,
-    };
+    use crate::plan::testing::{column, connect_json, or, required, source_block, table};
 
     fn origin() -> ControlOrigin<'static> {
         ControlOrigin {
-            system: "7300000000000000000",
-            database: "shop",
-            stream: "c1",
-            commit_position: "0/1A2B",
+            command: Some("ALTER TABLE"),
             end_position: None,
             transaction: None,
-            sequence: 2,
-            micros: 1_700_000_000_123_456,
-            provenance: Provenance::Stream,
-            command: Some("ALTER TABLE"),
-            after_position: None,
-            named_by: None,
-            mode: ChangeMode::Forward,
-            acknowledged: false,
-            refused: None,
+            ..seen()
         }
     }
 
@@ -322,25 +308,6 @@ mod tests {
         let before = kind.map(|_| &before);
         let form = (ControlFormat::Debezium, &source_block());
         control_record(form, origin, (before, &after), change.as_ref())
-    }
-
-    fn named(schema: &Schema, literal: &Literal) -> Value {
-        match (&schema.kind, literal) {
-            (Kind::Struct(fields), Literal::Struct(values)) => {
-                assert_eq!(fields.len(), values.len());
-                let members = fields.iter().zip(values);
-                let members = members.map(|(f, v)| (f.name.clone(), named(&f.schema, v)));
-                Value::Object(members.collect::<Map<_, _>>())
-            }
-            (Kind::Array(items), Literal::Array(values)) => {
-                values.iter().map(|value| named(items, value)).collect()
-            }
-            (_, Literal::Null) => {
-                assert!(schema.optional, "{schema:?}");
-                Value::Null
-            }
-            _ => literal_json(literal),
-        }
     }
 
     #[test]
